@@ -1,0 +1,48 @@
+/*
+ * bytes: a borrowed run of bytes. Null (where Kafka has nullable strings and bytes) is data == NULL; an empty
+ * one that is not null has data != NULL. Never owns; lives as long as what it points into.
+ */
+#ifndef OTTLA_BASE_BYTES_H
+#define OTTLA_BASE_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct bytes {
+    const uint8_t *data;
+    size_t size; /* in bytes */
+};
+
+/* Of a string literal or array, without its closing NUL. */
+#define BYTES_LITERAL(text) ((struct bytes){(const uint8_t *)("" text), sizeof(text) - 1})
+
+static inline struct bytes bytes_of(const void *data, size_t size)
+{
+    return (struct bytes){data, size};
+}
+
+/* Of a C string; null of NULL. */
+static inline struct bytes bytes_of_text(const char *text)
+{
+    return (struct bytes){(const uint8_t *)text, text == NULL ? 0 : strlen(text)};
+}
+
+static inline bool bytes_equal(struct bytes a, struct bytes b)
+{
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+/* Lexicographic by unsigned byte: <0, 0, >0. */
+static inline int bytes_compare(struct bytes a, struct bytes b)
+{
+    size_t common = a.size < b.size ? a.size : b.size;
+    int order = common == 0 ? 0 : memcmp(a.data, b.data, common);
+    return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
+}
+
+/* For printf: "%.*s", BYTES_PRINTF(name). */
+#define BYTES_PRINTF(b) (int)((b).size), (const char *)((b).data == NULL ? (const uint8_t *)"" : (b).data)
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * clock: the seam through which time comes in. Every timer and deadline lives on the monotonic clock; the wall
+ * clock only stamps records and judges their age.
+ *
+ * Threads  any.
+ */
+#ifndef OTTLA_BASE_CLOCK_H
+#define OTTLA_BASE_CLOCK_H
+
+#include <stdint.h>
+
+struct clock {
+    int64_t (*mono_ns)(struct clock *clock);
+    int64_t (*wall_ms)(struct clock *clock);
+};
+
+/* Nanoseconds on a clock that never goes back; its zero means nothing. */
+static inline int64_t clock_mono_ns(struct clock *clock)
+{
+    return clock->mono_ns(clock);
+}
+
+/* Milliseconds since the epoch; may jump. */
+static inline int64_t clock_wall_ms(struct clock *clock)
+{
+    return clock->wall_ms(clock);
+}
+
+/* The machine's clocks. */
+void clock_init_real(struct clock *clock);
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * mem: the heap, the only door to it. A failed allocation is ERR_NOMEM for the request at hand, never an
+ * abort. Tests fail the k-th call by wrapping these at link time (-Wl,--wrap=mem_alloc ...).
+ *
+ * Threads  any.
+ */
+#ifndef OTTLA_BASE_MEM_H
+#define OTTLA_BASE_MEM_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+/* Uninitialised, aligned for any type; NULL when there is none. size > 0. */
+void *mem_alloc(size_t size) MUST_CHECK;
+/* Zeroed array; NULL when there is none, or count * size overflows. */
+void *mem_calloc(size_t count, size_t size) MUST_CHECK;
+/* Grown or shrunk; NULL when there is none, and the old block stays as it was. */
+void *mem_realloc(void *block, size_t size) MUST_CHECK;
+void mem_free(void *block);
+/* A copy with a closing NUL behind it. */
+char *mem_copy_text(const void *data, size_t size) MUST_CHECK;
+
+#endif

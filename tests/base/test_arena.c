@@ -1,0 +1,84 @@
+/* Rule: an arena hands out zeroed, aligned memory and never takes more than its limit from the heap. */
+#include <check.h>
+
+#include "base/arena.h"
+
+START_TEST(gives_up_at_the_limit)
+{
+    struct arena arena;
+    size_t got = 0;
+
+    arena_init(&arena, 10000);
+    while (arena_alloc(&arena, 100) != NULL)
+        got += 100;
+    ck_assert_uint_ge(got, 8000);
+    ck_assert_uint_le(arena.held_bytes, 10000);
+    arena_reset(&arena);
+    ck_assert_uint_eq(arena.held_bytes, 0);
+    ck_assert_ptr_nonnull(arena_alloc(&arena, 10000));
+    ck_assert_ptr_null(arena_alloc(&arena, 1));
+    arena_deinit(&arena);
+}
+END_TEST
+
+START_TEST(huge_counts_are_refused_not_wrapped)
+{
+    struct arena arena;
+
+    arena_init(&arena, SIZE_MAX / 2);
+    ck_assert_ptr_null(arena_array(&arena, SIZE_MAX / 8, 16));
+    ck_assert_ptr_null(arena_alloc(&arena, SIZE_MAX));
+    arena_deinit(&arena);
+}
+END_TEST
+
+START_TEST(memory_is_zeroed_and_aligned)
+{
+    struct arena arena;
+
+    arena_init(&arena, 1 << 20);
+    for (size_t size = 0; size < 300; size++) {
+        uint8_t *at = arena_alloc(&arena, size);
+
+        ck_assert_ptr_nonnull(at);
+        ck_assert_uint_eq((uintptr_t)at % 16, 0);
+        for (size_t i = 0; i < size; i++)
+            ck_assert_uint_eq(at[i], 0);
+        memset(at, 0xff, size);
+    }
+    arena_deinit(&arena);
+}
+END_TEST
+
+START_TEST(printf_and_copy_live_in_the_arena)
+{
+    struct arena arena;
+    struct bytes copy;
+
+    arena_init(&arena, 4096);
+    ck_assert(bytes_equal(arena_printf(&arena, "%s-%d", "topic", 7), BYTES_LITERAL("topic-7")));
+    ck_assert_int_eq(arena_copy(&arena, BYTES_LITERAL("abc"), &copy), ERR_OK);
+    ck_assert(bytes_equal(copy, BYTES_LITERAL("abc")));
+    ck_assert_int_eq(arena_copy(&arena, (struct bytes){0}, &copy), ERR_OK);
+    ck_assert_ptr_null(copy.data);
+    arena_deinit(&arena);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("arena");
+    TCase *tcase = tcase_create("arena");
+    SRunner *runner = srunner_create(suite);
+    int failed = 0;
+
+    tcase_add_test(tcase, gives_up_at_the_limit);
+    tcase_add_test(tcase, huge_counts_are_refused_not_wrapped);
+    tcase_add_test(tcase, memory_is_zeroed_and_aligned);
+    tcase_add_test(tcase, printf_and_copy_live_in_the_arena);
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
