@@ -57,6 +57,7 @@ enum err err_from_errno(int errno_value)
         return ERR_EXISTS;
     case ENOSPC:
     case EDQUOT:
+    case EFBIG: /* the limit on file size: for the caller the same as a full disk */
         return ERR_NO_SPACE;
     case EACCES:
     case EPERM:

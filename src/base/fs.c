@@ -1,0 +1,405 @@
+#include "base/fs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+enum {
+    PIECES_MAX = 64,                     /* of one pwritev: on the stack, and far below IOV_MAX */
+    CALL_BYTES_MAX = 1024 * 1024 * 1024, /* Linux moves at most 0x7ffff000 bytes in one call */
+    FILE_MODE = 0644,                    /* as Apache Kafka's under the usual umask */
+    DIRECTORY_MODE = 0755,
+};
+
+struct real_file {
+    struct fs_file file;
+    int fd;
+    bool in_memory; /* the file system has no disk behind it: a plain read never waits */
+};
+
+static int fd_of(struct fs_file *file)
+{
+    return ((struct real_file *)file)->fd;
+}
+
+static enum err failed(void)
+{
+    return err_from_errno(errno);
+}
+
+/* tmpfs refuses RWF_NOWAIT on the kernels of Debian 12, although it could not wait at all. */
+static bool is_in_memory(int fd)
+{
+    struct statfs info = {0};
+
+    return fstatfs(fd, &info) == 0 && (info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC);
+}
+
+static enum err real_open(struct fs *fs, const char *path, int flags, struct fs_file **file)
+{
+    struct real_file *opened = NULL;
+    int mode = O_CLOEXEC;
+    int fd = -1;
+
+    assert((flags & (FS_READ | FS_WRITE)) != 0);
+    mode |= (flags & FS_WRITE) == 0 ? O_RDONLY : (flags & FS_READ) != 0 ? O_RDWR : O_WRONLY;
+    mode |= (flags & FS_CREATE) != 0 ? O_CREAT : 0;
+    mode |= (flags & FS_EXCLUSIVE) != 0 ? O_EXCL : 0;
+    mode |= (flags & FS_TRUNCATE) != 0 ? O_TRUNC : 0;
+    opened = mem_calloc(1, sizeof(*opened));
+    if (opened == NULL)
+        return ERR_NOMEM;
+    do
+        fd = open(path, mode, FILE_MODE);
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0) {
+        enum err err = failed();
+
+        mem_free(opened);
+        return err;
+    }
+    opened->file.fs = fs;
+    atomic_init(&opened->file.references, 1);
+    opened->fd = fd;
+    opened->in_memory = is_in_memory(fd);
+    *file = &opened->file;
+    return ERR_OK;
+}
+
+static void real_close(struct fs_file *file)
+{
+    /* Linux has given the descriptor back even when close fails; what had to be on disk was synced before. */
+    close(fd_of(file));
+    mem_free(file);
+}
+
+/* An open file description's lock: it keeps out a second broker in this process as well, and Apache Kafka, whose
+ * FileChannel.tryLock takes the POSIX lock of the same range. */
+static enum err real_lock(struct fs *fs, const char *path, struct fs_file **file)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct fs_file *opened = NULL;
+    enum err err = real_open(fs, path, FS_READ | FS_WRITE | FS_CREATE, &opened);
+
+    if (err != ERR_OK)
+        return err;
+    if (fcntl(fd_of(opened), F_OFD_SETLK, &whole) != 0) {
+        err = errno == EAGAIN || errno == EACCES ? ERR_LOCKED : failed();
+        real_close(opened);
+        return err;
+    }
+    *file = opened;
+    return ERR_OK;
+}
+
+static enum err real_rename(struct fs *fs, const char *from, const char *to)
+{
+    (void)fs;
+    return rename(from, to) == 0 ? ERR_OK : failed();
+}
+
+static enum err real_unlink(struct fs *fs, const char *path)
+{
+    (void)fs;
+    return unlink(path) == 0 ? ERR_OK : failed();
+}
+
+static enum err real_mkdir(struct fs *fs, const char *path)
+{
+    (void)fs;
+    return mkdir(path, DIRECTORY_MODE) == 0 ? ERR_OK : failed();
+}
+
+static enum err real_rmdir(struct fs *fs, const char *path)
+{
+    (void)fs;
+    return rmdir(path) == 0 ? ERR_OK : failed();
+}
+
+static enum err real_sync_dir(struct fs *fs, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    enum err err = ERR_OK;
+
+    (void)fs;
+    if (fd < 0)
+        return failed();
+    if (fsync(fd) != 0)
+        err = failed();
+    close(fd);
+    return err;
+}
+
+static enum err entry_is_directory(int directory, const struct dirent *entry, bool *is_directory)
+{
+    struct stat info = {0};
+
+    if (entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK) {
+        *is_directory = entry->d_type == DT_DIR;
+        return ERR_OK;
+    }
+    if (fstatat(directory, entry->d_name, &info, 0) != 0)
+        return failed();
+    *is_directory = S_ISDIR(info.st_mode);
+    return ERR_OK;
+}
+
+static enum err real_list(struct fs *fs, const char *path, fs_list_fn *each, void *context)
+{
+    DIR *directory = opendir(path);
+    const struct dirent *entry = NULL;
+    enum err err = ERR_OK;
+
+    (void)fs;
+    if (directory == NULL)
+        return failed();
+    while (err == ERR_OK) {
+        bool is_directory = false;
+
+        errno = 0;
+        entry = readdir(directory);
+        if (entry == NULL) {
+            err = errno == 0 ? ERR_OK : failed();
+            break;
+        }
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        err = entry_is_directory(dirfd(directory), entry, &is_directory);
+        if (err == ERR_NOT_FOUND) { /* gone since, or a link that leads nowhere */
+            err = ERR_OK;
+            continue;
+        }
+        if (err == ERR_OK)
+            err = each(context, entry->d_name, is_directory);
+    }
+    closedir(directory);
+    return err;
+}
+
+static enum err real_stat(struct fs *fs, const char *path, struct fs_info *info)
+{
+    struct stat got = {0};
+
+    (void)fs;
+    if (stat(path, &got) != 0)
+        return failed();
+    *info = (struct fs_info){
+        .size = (uint64_t)got.st_size,
+        .mtime_ms = (int64_t)got.st_mtim.tv_sec * 1000 + got.st_mtim.tv_nsec / 1000000,
+        .is_directory = S_ISDIR(got.st_mode),
+    };
+    return ERR_OK;
+}
+
+static enum err real_space(struct fs *fs, const char *path, struct fs_space *space)
+{
+    struct statvfs got = {0};
+
+    (void)fs;
+    if (statvfs(path, &got) != 0)
+        return failed();
+    *space = (struct fs_space){
+        .free_bytes = (uint64_t)got.f_bavail * got.f_frsize,
+        .total_bytes = (uint64_t)got.f_blocks * got.f_frsize,
+    };
+    return ERR_OK;
+}
+
+/* Reads until size is there or the file ends; flags as preadv2(2). */
+static enum err read_whole(int fd, uint64_t position, void *to, size_t size, int flags, size_t *got)
+{
+    size_t done = 0;
+
+    *got = 0;
+    while (done < size) {
+        size_t want = size - done < CALL_BYTES_MAX ? size - done : CALL_BYTES_MAX;
+        struct iovec piece = {(uint8_t *)to + done, want};
+        ssize_t count = preadv2(fd, &piece, 1, (off_t)(position + done), flags);
+
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            return failed();
+        if (count == 0)
+            break;
+        done += (size_t)count;
+    }
+    *got = done;
+    return ERR_OK;
+}
+
+static enum err real_read(struct fs_file *file, uint64_t position, void *to, size_t size, size_t *got)
+{
+    return read_whole(fd_of(file), position, to, size, 0, got);
+}
+
+/* Where the file system cannot tell (EOPNOTSUPP), it would block: a reactor then hands the read to an I/O thread, which
+ * is slower but never wrong. */
+static enum err real_read_cached(struct fs_file *file, uint64_t position, void *to, size_t size, size_t *got)
+{
+    const struct real_file *real = (const struct real_file *)file;
+    enum err err = read_whole(real->fd, position, to, size, real->in_memory ? 0 : RWF_NOWAIT, got);
+
+    return err != ERR_OK && errno == EOPNOTSUPP ? ERR_WOULD_BLOCK : err;
+}
+
+static bool byte_is_cached(const struct real_file *real, uint64_t position)
+{
+    uint8_t byte = 0;
+    struct iovec piece = {&byte, 1};
+
+    return preadv2(real->fd, &piece, 1, (off_t)position, RWF_NOWAIT) >= 0;
+}
+
+/* The kernel fills and drops the page cache in runs, so both ends and the middle speak for the range. */
+static bool real_is_cached(struct fs_file *file, uint64_t position, size_t size)
+{
+    const struct real_file *real = (const struct real_file *)file;
+
+    if (size == 0 || real->in_memory)
+        return true;
+    return byte_is_cached(real, position) && byte_is_cached(real, position + size / 2) &&
+           byte_is_cached(real, position + size - 1);
+}
+
+/* Fills pieces with what is left of from behind its first `skip` bytes. */
+static int pieces_left(const struct bytes *from, uint32_t count, size_t skip, struct iovec *pieces)
+{
+    size_t room = CALL_BYTES_MAX;
+    int filled = 0;
+
+    for (uint32_t i = 0; i < count && filled < PIECES_MAX && room > 0; i++) {
+        size_t size = from[i].size;
+
+        if (skip >= size) {
+            skip -= size;
+            continue;
+        }
+        size -= skip;
+        if (size > room)
+            size = room;
+        /* writev(2) only reads what iov_base points to */
+        pieces[filled] = (struct iovec){(void *)(uintptr_t)(from[i].data + skip), size};
+        filled++;
+        skip = 0;
+        room -= size;
+    }
+    return filled;
+}
+
+static enum err real_write(struct fs_file *file, uint64_t position, const struct bytes *pieces, uint32_t count,
+                           size_t *written)
+{
+    struct iovec batch[PIECES_MAX];
+    size_t first_bytes = 0; /* of the pieces that are wholly written, which `pieces` has moved past */
+
+    *written = 0;
+    for (;;) {
+        int filled = 0;
+        ssize_t moved = 0;
+
+        while (count > 0 && *written - first_bytes >= pieces->size) {
+            first_bytes += pieces->size;
+            pieces++;
+            count--;
+        }
+        filled = pieces_left(pieces, count, *written - first_bytes, batch);
+        if (filled == 0)
+            return ERR_OK;
+        moved = pwritev(fd_of(file), batch, filled, (off_t)(position + *written));
+        if (moved < 0 && errno == EINTR)
+            continue;
+        if (moved < 0) {
+            enum err err = failed();
+
+            return err == ERR_NO_SPACE && *written > 0 ? ERR_OK : err;
+        }
+        /* After a short count the next turn tells why: it goes on, or says that the disk is full. */
+        *written += (size_t)moved;
+    }
+}
+
+static enum err real_truncate(struct fs_file *file, uint64_t size)
+{
+    int result = 0;
+
+    do
+        result = ftruncate(fd_of(file), (off_t)size);
+    while (result != 0 && errno == EINTR);
+    return result == 0 ? ERR_OK : failed();
+}
+
+/* A file system that cannot set blocks aside does without: it is a matter of speed. */
+static enum err real_preallocate(struct fs_file *file, uint64_t size)
+{
+    if (size == 0 || fallocate(fd_of(file), FALLOC_FL_KEEP_SIZE, 0, (off_t)size) == 0)
+        return ERR_OK;
+    return errno == EOPNOTSUPP || errno == ENOSYS || errno == EINTR ? ERR_OK : failed();
+}
+
+static enum err real_write_behind(struct fs_file *file, uint64_t position, uint64_t size)
+{
+    if (sync_file_range(fd_of(file), (off_t)position, (off_t)size, SYNC_FILE_RANGE_WRITE) == 0)
+        return ERR_OK;
+    return errno == ENOSYS || errno == EINVAL || errno == EOPNOTSUPP ? ERR_OK : failed();
+}
+
+static enum err real_sync(struct fs_file *file)
+{
+    return fdatasync(fd_of(file)) == 0 ? ERR_OK : failed();
+}
+
+static enum err real_size(struct fs_file *file, uint64_t *size)
+{
+    struct stat info = {0};
+
+    if (fstat(fd_of(file), &info) != 0)
+        return failed();
+    *size = (uint64_t)info.st_size;
+    return ERR_OK;
+}
+
+static int real_descriptor(struct fs_file *file)
+{
+    return fd_of(file);
+}
+
+static const struct fs_ops real_ops = {
+    .open = real_open,
+    .lock = real_lock,
+    .rename = real_rename,
+    .unlink = real_unlink,
+    .mkdir = real_mkdir,
+    .rmdir = real_rmdir,
+    .sync_dir = real_sync_dir,
+    .list = real_list,
+    .stat = real_stat,
+    .space = real_space,
+    .read = real_read,
+    .read_cached = real_read_cached,
+    .is_cached = real_is_cached,
+    .write = real_write,
+    .truncate = real_truncate,
+    .preallocate = real_preallocate,
+    .write_behind = real_write_behind,
+    .sync = real_sync,
+    .size = real_size,
+    .descriptor = real_descriptor,
+    .close = real_close,
+};
+
+void fs_init_real(struct fs *fs)
+{
+    *fs = (struct fs){.ops = &real_ops};
+}
