@@ -1,0 +1,178 @@
+/*
+ * partition_log: the records of one partition on disk, in Kafka's files. Append at the end, read from any offset, sync,
+ * roll, recover. It knows nothing of leaders, watermarks or waiting; partition.h adds those. The metadata log uses this
+ * door directly.
+ *
+ * Always holds  start_offset <= synced_offset <= end_offset once records were synced; offsets never go back but by
+ *               truncation. Bytes below end_offset are whole batches. Segment bytes are never overwritten.
+ * Operations    structs owned by the caller from the call until their done function, which runs exactly once, on the
+ *               home reactor, possibly before the call returns. Appends complete in the order in which they came;
+ *               they queue while a file opens, a segment rolls or a failed write is cut back.
+ * Failure       a short write or a full disk fails that append (ERR_NO_SPACE) and the log goes on; a failed sync or
+ *               any other I/O error fails the log for good (ERR_KAFKA_STORAGE_ERROR) and reports its directory.
+ * Threads       the home reactor owns it; partition_log_open and partition_log_scan may block and belong into a job
+ *               or before the reactor's start, while nobody else has the log.
+ */
+#ifndef OTTLA_PARTITION_LOG_H
+#define OTTLA_PARTITION_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/err.h"
+#include "base/slice.h"
+#include "base/uuid.h"
+#include "partition/log_config.h"
+#include "partition/partition_env.h"
+
+struct partition_log;
+
+/* What is known of a log before it is opened. */
+struct partition_log_spec {
+    struct bytes topic;
+    int32_t partition;
+    struct uuid topic_id; /* zero: no partition.metadata is kept (the metadata log) */
+    struct log_config config;
+    int64_t recovery_point; /* from recovery-point-offset-checkpoint; below it everything was synced */
+    int64_t start_offset;   /* from log-start-offset-checkpoint; 0 when there is none */
+    bool clean;             /* the directory was stopped cleanly: nothing needs recovery */
+};
+
+struct partition_log_recovery {
+    uint64_t bytes_scanned;
+    uint64_t bytes_cut; /* behind the last good batch */
+    int64_t batches_scanned;
+    uint32_t segments_recovered;
+    uint32_t segments_removed;
+};
+
+/*
+ * Opens the log in <env->log_dir>/<topic>-<partition>, making the directory when it is not there, and recovers it when
+ * spec->clean is false. Blocks. recovery may be NULL.
+ *
+ * ERR_DAMAGED  the directory's partition.metadata names another topic id
+ */
+MUST_CHECK enum err partition_log_open(const struct partition_env *env, const struct partition_log_spec *spec,
+                                       struct partition_log **log, struct partition_log_recovery *recovery);
+
+/* Given whole batches, one call after the other, oldest first; return anything but ERR_OK to stop. */
+typedef enum err partition_log_scan_fn(void *context, struct bytes batch);
+/* Reads every batch from the one that holds offset to the end, checking each CRC. Blocks.
+ * ERR_DAMAGED: a batch does not check; else what each returned. */
+MUST_CHECK enum err partition_log_scan(struct partition_log *log, int64_t offset, partition_log_scan_fn *each,
+                                       void *context);
+
+/* From the first call on the home reactor owns the log; sets off its timers. */
+void partition_log_adopt(struct partition_log *log);
+
+struct partition_log_close {
+    void (*done)(struct partition_log_close *op);
+    enum err err; /* out: of the last sync */
+};
+/* A clean stop: waits for what is under way, trims indexes, writes the producer snapshot, syncs, closes and frees the
+ * log. Appends and syncs that still queue are failed with ERR_CLOSED. */
+void partition_log_close(struct partition_log *log, struct partition_log_close *op);
+/* The same, but renames the directory to <topic>-<n>.<32 hex>-delete first, and removes it. */
+void partition_log_delete(struct partition_log *log, struct partition_log_close *op);
+
+/* --- append --- */
+
+enum log_origin {
+    LOG_ORIGIN_CLIENT,      /* offsets and epoch are assigned; sequences are checked */
+    LOG_ORIGIN_COORDINATOR, /* offsets and epoch are assigned; nothing else is checked */
+    LOG_ORIGIN_GIVEN,       /* offsets and epochs as they stand in the batches (Raft log, follower) */
+};
+
+struct log_append {
+    /* in */
+    uint8_t *batches; /* whole, already valid batches; base offset and leader epoch are written into them */
+    size_t size;
+    enum log_origin origin;
+    int32_t leader_epoch; /* written into each batch, but for LOG_ORIGIN_GIVEN */
+    void (*done)(struct log_append *op);
+    /* out */
+    enum err err;
+    bool duplicate;      /* an idempotent producer's retry: nothing was appended, the offsets are the old ones */
+    int64_t base_offset; /* of the first batch */
+    int64_t last_offset;
+    int64_t max_timestamp; /* of a duplicate: the old batch's */
+    /* the log's */
+    struct log_append *next, *previous;
+};
+
+/*
+ * Errors in op->err: ERR_OFFSET_OUT_OF_RANGE (given offsets do not continue the log), ERR_OUT_OF_ORDER_SEQUENCE_NUMBER,
+ * ERR_INVALID_PRODUCER_EPOCH, ERR_INVALID_TXN_STATE, ERR_RECORD_LIST_TOO_LARGE (over segment.bytes), ERR_NO_SPACE,
+ * ERR_KAFKA_STORAGE_ERROR, ERR_CLOSED, ERR_NOMEM.
+ */
+void partition_log_append(struct partition_log *log, struct log_append *op);
+/* Takes back an append that still queues: true, and done will not run. False when it has been written. */
+bool partition_log_append_cancel(struct partition_log *log, struct log_append *op);
+
+/* --- sync --- */
+
+struct log_sync {
+    int64_t offset; /* in: everything below it; at most the end offset */
+    void (*done)(struct log_sync *op);
+    enum err err;          /* out: ERR_KAFKA_STORAGE_ERROR, ERR_CLOSED */
+    struct log_sync *next; /* the log's */
+};
+/* One sync serves all that wait for it. */
+void partition_log_sync(struct partition_log *log, struct log_sync *op);
+
+/* --- read --- */
+
+enum { LOG_READ_SLICES_MAX = 4 };
+
+struct log_read {
+    /* in */
+    int64_t offset;
+    int64_t offset_limit; /* batches at or above it are not given; at most the end offset */
+    uint32_t bytes_max;
+    bool at_least_one;   /* the first batch is given whole even if it is larger than bytes_max */
+    struct arena *arena; /* memory for what is copied; used on the home reactor and by the job, one at a time */
+    void (*done)(struct log_read *op);
+    /* out */
+    enum err err; /* ERR_OFFSET_OUT_OF_RANGE, ERR_CORRUPT_MESSAGE, ERR_KAFKA_STORAGE_ERROR, ERR_NOMEM, ERR_CLOSED */
+    struct slice slices[LOG_READ_SLICES_MAX]; /* file ranges hold a reference to their file, now the caller's: give it
+                                                 back with fs_file_drop */
+    uint32_t slice_count;
+    size_t size;         /* bytes over all slices; it starts with the batch that holds offset; the last one may be cut
+                            short where bytes_max says so */
+    int64_t next_offset; /* the end of what was read, where it is known; else -1 */
+    /* the log's */
+    struct log_read *next;
+};
+void partition_log_read(struct partition_log *log, struct log_read *op);
+
+/* --- facts --- */
+
+int64_t partition_log_start_offset(const struct partition_log *log);
+int64_t partition_log_end_offset(const struct partition_log *log);
+/* Everything below is on stable storage. */
+int64_t partition_log_synced_offset(const struct partition_log *log);
+uint64_t partition_log_size(const struct partition_log *log); /* bytes of all .log files */
+/* First offset of the earliest open transaction; INT64_MAX when there is none. */
+int64_t partition_log_first_open_offset(const struct partition_log *log);
+bool partition_log_failed(const struct partition_log *log);
+struct uuid partition_log_topic_id(const struct partition_log *log);
+
+/* The epoch of the last batch or assignment; -1 in a log without any. */
+int32_t partition_log_last_epoch(const struct partition_log *log);
+/* The epoch of the batch at offset; -1 when no entry covers it. */
+int32_t partition_log_epoch_at(const struct partition_log *log, int64_t offset);
+/* OffsetForLeaderEpoch: the largest epoch <= epoch and where it ends; (-1, -1) when undefined (replication.md 3). */
+void partition_log_epoch_end(const struct partition_log *log, int32_t epoch, int32_t *found_epoch, int64_t *end_offset);
+/* A leader of a new epoch begins to write here. ERR_NOMEM. */
+MUST_CHECK enum err partition_log_assign_epoch(struct partition_log *log, int32_t epoch);
+
+void partition_log_set_config(struct partition_log *log, const struct log_config *config);
+/* The directory has failed: everything from here on is ERR_KAFKA_STORAGE_ERROR. */
+void partition_log_fail(struct partition_log *log, enum err err);
+/* Called when end or synced offset moved, or the log failed; on the home reactor, not from within partition_log_append.
+ */
+void partition_log_on_change(struct partition_log *log, void (*changed)(void *context), void *context);
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * log_config: what a topic's configuration says about its logs, in Kafka's units and with Kafka's defaults. A value
+ * type: each log holds its copy, replaced as a whole when the topic's configuration changes.
+ *
+ * Threads  none of its own.
+ */
+#ifndef OTTLA_PARTITION_LOG_CONFIG_H
+#define OTTLA_PARTITION_LOG_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum log_timestamp_type { LOG_CREATE_TIME, LOG_APPEND_TIME };
+
+/* compression.type; "producer" keeps what the producer chose. */
+enum log_compression {
+    LOG_COMPRESSION_PRODUCER = -1,
+    LOG_COMPRESSION_NONE = 0, /* from here on the codec bits of a batch's attributes */
+    LOG_COMPRESSION_GZIP = 1,
+    LOG_COMPRESSION_SNAPPY = 2,
+    LOG_COMPRESSION_LZ4 = 3,
+    LOG_COMPRESSION_ZSTD = 4,
+};
+
+struct log_config {
+    int64_t segment_bytes;       /* segment.bytes */
+    int64_t segment_ms;          /* segment.ms */
+    int64_t segment_jitter_ms;   /* segment.jitter.ms: up to this is taken off segment_ms, drawn for each segment */
+    int32_t segment_index_bytes; /* segment.index.bytes: a full index rolls the segment */
+    int32_t index_interval_bytes;
+    int32_t max_message_bytes;
+    int64_t retention_ms;    /* -1: without limit */
+    int64_t retention_bytes; /* -1: without limit */
+    int64_t flush_messages;  /* 1: nothing counts as written before it is synced; INT64_MAX: never asked for */
+    int64_t flush_ms;        /* INT64_MAX: never asked for */
+    int64_t file_delete_delay_ms;
+    int64_t timestamp_before_max_ms;
+    int64_t timestamp_after_max_ms;
+    enum log_timestamp_type timestamp_type;
+    enum log_compression compression;
+    int32_t min_insync_replicas;
+    bool cleanup_delete;
+    bool cleanup_compact;     /* also: keys must not be null */
+    bool validate_compressed; /* ottla.validate.compressed, and always for internal topics: batches are opened */
+};
+
+/* Kafka's defaults. */
+void log_config_init(struct log_config *config);
+
+#endif

@@ -1,0 +1,236 @@
+/*
+ * partition: one partition as its home reactor serves it: a log, the leader's watermarks, the produce requests that
+ * wait for them, and the watches of the fetches that wait for records.
+ *
+ * Always holds  log start <= last stable offset <= high watermark <= log end; the high watermark never goes back while
+ *               this node leads.
+ * Single node   the high watermark is the log end, or what has been synced where flush.messages is 1.
+ * Operations    structs owned by the caller from the call until their done function, which runs exactly once, on the
+ *               home reactor, possibly before the call returns. While the partition loads, they queue.
+ * Threads       the home reactor alone; no lock is taken; it never blocks.
+ */
+#ifndef OTTLA_PARTITION_PARTITION_H
+#define OTTLA_PARTITION_PARTITION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/err.h"
+#include "base/slice.h"
+#include "base/uuid.h"
+#include "partition/log.h"
+#include "partition/log_config.h"
+#include "partition/partition_env.h"
+
+struct partition;
+
+struct partition_spec {
+    struct bytes topic; /* copied */
+    struct uuid topic_id;
+    int32_t index;
+    int32_t leader_epoch;
+    struct log_config config;
+    /* From the log directory's checkpoint files (log_dir.h); leave zero for a partition that is new. */
+    int64_t recovery_point;
+    int64_t start_offset;
+    int64_t high_watermark;
+    bool clean; /* the directory was stopped cleanly, or the partition is new */
+};
+
+/* The partition is usable, or err says why it never will be (it then still has to be closed). */
+typedef void partition_ready_fn(void *context, struct partition *partition, enum err err);
+
+/*
+ * The partition in <env->log_dir>/<topic>-<index>: made when it is not there, else loaded, and recovered unless
+ * spec->clean. Returns at once; files are touched by a job, and ready (may be NULL) is called when it is through.
+ * Operations may be given from now on; they wait for it. env is borrowed for life.
+ */
+MUST_CHECK enum err partition_new(const struct partition_env *env, const struct partition_spec *spec,
+                                  partition_ready_fn *ready, void *context, struct partition **partition);
+
+struct partition_close {
+    void (*done)(struct partition_close *op); /* the partition is freed by then */
+    enum err err;
+    struct partition *partition; /* the partition's, as all below */
+    struct partition_log_close log_close;
+};
+/* A clean stop: what waits is answered (ERR_NOT_LEADER_OR_FOLLOWER), watches are told, indexes trimmed, the producer
+ * snapshot written, all synced. No new operation may be given. */
+void partition_close(struct partition *partition, struct partition_close *op);
+/* Renames the directory to <topic>-<n>.<32 hex>-delete first, then removes it; otherwise as partition_close, with
+ * ERR_UNKNOWN_TOPIC_OR_PARTITION. */
+void partition_delete(struct partition *partition, struct partition_close *op);
+
+/* --- produce --- */
+
+struct partition_record_error {
+    int32_t index; /* of the record in its batch */
+    const char *message;
+};
+
+struct partition_append {
+    /* in */
+    uint8_t *batch; /* the records field as it came: exactly one batch is legal; written into */
+    size_t size;
+    enum log_origin origin;
+    int16_t acks;                 /* 0, 1 or -1; 0 and 1 complete once appended, -1 at the high watermark */
+    int32_t current_leader_epoch; /* of the request; -1: not checked */
+    bool zstd_allowed;            /* Produce v7 and later */
+    struct arena *arena;          /* for record errors and for opening compressed batches */
+    void (*done)(struct partition_append *op);
+    /* out */
+    enum err err;
+    int64_t base_offset;        /* -1 with an error */
+    int64_t log_append_time_ms; /* -1 unless the topic stamps */
+    int64_t log_start_offset;   /* -1 with most errors, as in Kafka */
+    int32_t record_count;
+    struct partition_record_error *record_errors;
+    uint32_t record_error_count;
+    const char *message; /* NULL: the error's own text will do */
+    /* the partition's */
+    struct log_append log_append;
+    struct partition *partition;
+    int64_t wait_offset; /* the high watermark that completes it */
+    struct partition_append *next, *previous;
+    int state;
+};
+
+/*
+ * Errors: those of replication.md 5 (ERR_CORRUPT_MESSAGE, ERR_MESSAGE_TOO_LARGE, ERR_RECORD_LIST_TOO_LARGE,
+ * ERR_INVALID_RECORD, ERR_INVALID_TIMESTAMP, ERR_UNSUPPORTED_COMPRESSION_TYPE, ERR_OUT_OF_ORDER_SEQUENCE_NUMBER,
+ * ERR_INVALID_PRODUCER_EPOCH, ERR_INVALID_TXN_STATE), ERR_FENCED_LEADER_EPOCH, ERR_UNKNOWN_LEADER_EPOCH,
+ * ERR_NOT_LEADER_OR_FOLLOWER, ERR_KAFKA_STORAGE_ERROR.
+ */
+void partition_append(struct partition *partition, struct partition_append *op);
+/* At the caller's deadline: completes the op now with err (what was appended stays); done runs within the call. Only
+ * for an op that has not completed. False when it cannot be taken back this instant (its done will still run soon). */
+bool partition_append_cancel(struct partition_append *op, enum err err);
+
+/* --- fetch --- */
+
+enum partition_isolation { PARTITION_READ_UNCOMMITTED = 0, PARTITION_READ_COMMITTED = 1, PARTITION_READ_LOG_END = 2 };
+
+struct partition_aborted {
+    int64_t producer_id;
+    int64_t first_offset;
+};
+
+struct partition_read {
+    /* in */
+    int64_t offset;
+    uint32_t bytes_max;
+    bool at_least_one; /* the first batch whole, whatever bytes_max says */
+    enum partition_isolation isolation;
+    int32_t current_leader_epoch; /* -1: not checked */
+    int32_t last_fetched_epoch;   /* -1: no divergence check */
+    struct arena *arena;          /* for small reads; larger ones are file ranges */
+    void (*done)(struct partition_read *op);
+    /* out */
+    enum err err;           /* ERR_OFFSET_OUT_OF_RANGE, ERR_FENCED_LEADER_EPOCH, ERR_UNKNOWN_LEADER_EPOCH,
+                               ERR_NOT_LEADER_OR_FOLLOWER, ERR_CORRUPT_MESSAGE, ERR_KAFKA_STORAGE_ERROR, ERR_NOMEM,
+                               ERR_UNKNOWN_TOPIC_OR_PARTITION */
+    int64_t high_watermark; /* -1 with an error, as the next two */
+    int64_t last_stable_offset;
+    int64_t log_start_offset;
+    bool diverging;
+    int32_t diverging_epoch;
+    int64_t diverging_end_offset;
+    struct partition_aborted *aborted; /* read committed only, in arena */
+    uint32_t aborted_count;
+    struct slice slices[LOG_READ_SLICES_MAX]; /* file ranges hold a reference that is now the caller's */
+    uint32_t slice_count;
+    size_t size; /* bytes over all slices */
+    /* the partition's */
+    struct log_read log_read;
+    struct partition *partition;
+    struct partition_read *next;
+};
+void partition_read(struct partition *partition, struct partition_read *op);
+
+/* How many bytes a read at offset could give now, without reading: an upper bound, exact to the index interval. 0 when
+ * there is nothing; for the min_bytes rule. */
+uint64_t partition_readable_bytes(const struct partition *partition, int64_t offset,
+                                  enum partition_isolation isolation);
+
+/* --- waiting --- */
+
+/*
+ * Told once when the high watermark, the last stable offset or the log start moves, the leader changes, the partition
+ * fails or goes away; then not again until re-armed. Lives in its owner (a fetch session's entry, a waiting fetch).
+ */
+struct partition_watch {
+    void (*told)(struct partition_watch *watch); /* may read, re-arm and remove; partition_gone says if it is the end */
+    /* the partition's */
+    struct partition *partition; /* NULL: not added, or the partition is gone */
+    struct partition_watch *next, *previous;
+    bool armed;
+};
+/* Adds it, armed. */
+void partition_watch_add(struct partition *partition, struct partition_watch *watch);
+/* Nothing happens when it is armed already, or the partition is gone. */
+void partition_watch_arm(struct partition_watch *watch);
+/* Nothing happens when it was not added, or the partition is gone. */
+void partition_watch_remove(struct partition_watch *watch);
+
+/* --- offsets --- */
+
+enum {
+    PARTITION_OFFSET_LATEST = -1,
+    PARTITION_OFFSET_EARLIEST = -2,
+    PARTITION_OFFSET_MAX_TIMESTAMP = -3,
+    PARTITION_OFFSET_EARLIEST_LOCAL = -4,
+    PARTITION_OFFSET_LATEST_TIERED = -5,
+    PARTITION_OFFSET_EARLIEST_PENDING_UPLOAD = -6,
+};
+
+struct partition_offsets {
+    /* in */
+    int64_t timestamp; /* ms, or one of the above */
+    enum partition_isolation isolation;
+    int32_t current_leader_epoch; /* -1: not checked */
+    uint32_t max_num_offsets;     /* ListOffsets v0 only: 0 asks for one offset, else for a list */
+    struct arena *arena;          /* for the list, and for opening compressed batches */
+    void (*done)(struct partition_offsets *op);
+    /* out */
+    enum err err;          /* ERR_FENCED_LEADER_EPOCH, ERR_UNKNOWN_LEADER_EPOCH, ERR_NOT_LEADER_OR_FOLLOWER,
+                              ERR_OFFSET_NOT_AVAILABLE, ERR_UNSUPPORTED_VERSION, ERR_KAFKA_STORAGE_ERROR, ERR_NOMEM */
+    int64_t offset;        /* -1: none */
+    int64_t out_timestamp; /* of the record; -1 for none and for the special ones */
+    int32_t leader_epoch;  /* of the record at offset; of latest the current one; -1 when there is none */
+    int64_t *offsets;      /* v0: segment bases at or before the time, newest first */
+    uint32_t offset_count;
+    /* the partition's */
+    struct partition *partition;
+    struct partition_offsets *next;
+    void *lookup;
+};
+void partition_offsets(struct partition *partition, struct partition_offsets *op);
+
+/* --- facts and changes --- */
+
+int64_t partition_start_offset(const struct partition *partition);
+int64_t partition_end_offset(const struct partition *partition);
+int64_t partition_synced_offset(const struct partition *partition);
+int64_t partition_high_watermark(const struct partition *partition);
+int64_t partition_last_stable_offset(const struct partition *partition);
+int32_t partition_leader_epoch(const struct partition *partition);
+uint64_t partition_size(const struct partition *partition);  /* bytes of all .log files */
+bool partition_is_ready(const struct partition *partition);  /* loaded */
+bool partition_is_failed(const struct partition *partition); /* its directory failed */
+bool partition_is_gone(const struct partition *partition);   /* closing or being deleted */
+struct bytes partition_topic(const struct partition *partition);
+struct uuid partition_topic_id(const struct partition *partition);
+int32_t partition_index(const struct partition *partition);
+const struct log_config *partition_config(const struct partition *partition);
+/* OffsetForLeaderEpoch; (-1, -1) when undefined. */
+void partition_epoch_end(const struct partition *partition, int32_t epoch, int32_t *found_epoch, int64_t *end_offset);
+
+void partition_set_config(struct partition *partition, const struct log_config *config);
+/* This node leads from here on in that epoch (never below the present one; the same one changes nothing). ERR_NOMEM. */
+MUST_CHECK enum err partition_set_leader_epoch(struct partition *partition, int32_t leader_epoch);
+/* The log directory has failed: what waits and what comes gets ERR_KAFKA_STORAGE_ERROR. */
+void partition_fail(struct partition *partition, enum err err);
+
+#endif

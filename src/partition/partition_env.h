@@ -1,0 +1,51 @@
+/*
+ * partition_env: the world as a log sees it, one for each (broker, home reactor, log directory). Everything in it
+ * outlives the logs that were given it.
+ *
+ * Threads  fs, clock and log from any; the rest belongs to the home reactor.
+ */
+#ifndef OTTLA_PARTITION_PARTITION_ENV_H
+#define OTTLA_PARTITION_PARTITION_ENV_H
+
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/rng.h"
+
+struct partition_log;
+
+/* The logs of one home reactor that have files open, least recently used first. Over the bound the oldest gives its
+ * files back. */
+struct partition_files {
+    struct partition_log *oldest, *newest;
+    uint32_t open_count; /* files */
+    uint32_t open_max;   /* files; 0: PARTITION_OPEN_FILES_DEFAULT */
+};
+
+struct partition_limits {
+    int64_t sync_interval_ns;   /* what was written is synced at the latest after this; 0: PARTITION_SYNC_INTERVAL_NS */
+    int64_t sync_bytes;         /* or when this much has been written since; 0: PARTITION_SYNC_BYTES */
+    int64_t idle_ns;            /* a log that nobody touched for so long closes its files; 0: PARTITION_IDLE_NS */
+    int64_t producer_expiry_ms; /* producer.id.expiration.ms; 0: PARTITION_PRODUCER_EXPIRY_MS */
+};
+
+struct partition_env {
+    struct fs *fs;
+    struct loop *loop; /* the home reactor's */
+    struct clock *clock;
+    struct rng *rng;
+    struct log *log;
+    struct partition_files *files;
+    struct partition_limits limits;
+    const char *log_dir; /* the directory that holds the partitions' directories */
+    /* The directory failed for good (a sync error, an I/O error): every log in it is to be failed with
+     * partition_fail. Called on the home reactor, once for each log that saw it. May be NULL. */
+    void (*storage_failed)(void *context, const char *log_dir, enum err err);
+    void *context;
+};
+
+#endif
