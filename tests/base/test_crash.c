@@ -1,0 +1,280 @@
+/* Rule: a process that dies of a signal or a failed assertion first writes node, build, thread, its last events and a
+ * backtrace, and still dies of it; SIGUSR1 writes the same for every thread and life goes on. */
+#include <check.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/crash.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+static char report[256 * 1024];
+
+/* Runs what in a child whose report comes back in `report`; gives the child's wait status. */
+static int status_of(void (*what)(struct crash *crash, struct crash_ring *ring))
+{
+    static struct crash crash;
+    static struct crash_ring ring;
+    size_t size = 0;
+    ssize_t got = 0;
+    int ends[2];
+    int status = 0;
+    pid_t child = 0;
+
+    ck_assert_int_eq(pipe(ends), 0);
+    child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        if (freopen("/dev/null", "w", stderr) == NULL) /* a sanitizer's own report: not what is shown here */
+            _exit(99);
+        if (crash_install(&crash, ends[1]) != ERR_OK)
+            _exit(98);
+        crash_enter(&crash, &ring, 3, "reactor-0");
+        what(&crash, &ring);
+        crash_leave(&crash, &ring);
+        crash_uninstall(&crash);
+        _exit(0);
+    }
+    close(ends[1]);
+    while (size < sizeof(report) - 1 && (got = read(ends[0], report + size, sizeof(report) - 1 - size)) > 0)
+        size += (size_t)got;
+    report[size] = '\0';
+    close(ends[0]);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    return status;
+}
+
+static bool died_of(int status, int signal_number)
+{
+    return (WIFSIGNALED(status) && WTERMSIG(status) == signal_number) || (SANITIZED && WEXITSTATUS(status) != 0);
+}
+
+static int count_of(const char *text)
+{
+    int count = 0;
+
+    for (const char *at = strstr(report, text); at != NULL; at = strstr(at + 1, text))
+        count++;
+    return count;
+}
+
+static void segfault(struct crash *crash, struct crash_ring *ring)
+{
+    (void)crash;
+    crash_event(ring, 1, "request read", 17, -4);
+    raise(SIGSEGV);
+}
+
+START_TEST(a_fatal_signal_leaves_a_report)
+{
+    ck_assert(died_of(status_of(segfault), SIGSEGV));
+    ck_assert_ptr_nonnull(strstr(report, "crash report: signal=11"));
+    ck_assert_ptr_nonnull(strstr(report, " node=3 build=" OTTLA_VERSION "-"));
+    ck_assert_ptr_null(strstr(report, "build=" OTTLA_VERSION "- ")); /* the linker's id is there */
+    ck_assert_ptr_nonnull(strstr(report, " thread=reactor-0 tid="));
+    ck_assert_ptr_nonnull(strstr(report, " request read a=17 b=-4\n"));
+    ck_assert_ptr_nonnull(strstr(report, "backtrace:\n"));
+    ck_assert_ptr_nonnull(strstr(report, "end of report\n"));
+}
+END_TEST
+
+static void fail_assertion(struct crash *crash, struct crash_ring *ring)
+{
+    (void)crash;
+    assert(ring == NULL);
+}
+
+START_TEST(a_failed_assertion_leaves_a_report)
+{
+    ck_assert(died_of(status_of(fail_assertion), SIGABRT));
+    ck_assert_ptr_nonnull(strstr(report, "assertion failed: ring == NULL at "));
+    ck_assert_ptr_nonnull(strstr(report, "test_crash.c:"));
+    ck_assert_ptr_nonnull(strstr(report, "crash report: signal=6"));
+    ck_assert_int_eq(count_of("crash report:"), 1);
+}
+END_TEST
+
+static void many_events(struct crash *crash, struct crash_ring *ring)
+{
+    (void)crash;
+    for (int64_t i = 0; i < CRASH_EVENTS + 10; i++)
+        crash_event(ring, i, "step", i, 0);
+    abort();
+}
+
+START_TEST(the_ring_keeps_the_last_events_only)
+{
+    ck_assert(died_of(status_of(many_events), SIGABRT));
+    ck_assert_int_eq(count_of(" step a="), CRASH_EVENTS);
+    ck_assert_ptr_null(strstr(report, " step a=9 "));
+    ck_assert_ptr_nonnull(strstr(report, " step a=10 "));
+    ck_assert_ptr_nonnull(strstr(report, " step a=265 "));
+    ck_assert_ptr_nonnull(strstr(report, "events=256 of=266"));
+}
+END_TEST
+
+/* A stack that overflowed has no room for a report: it is written on the thread's spare one. */
+static volatile int depth;
+
+#pragma GCC diagnostic push
+#if defined(__clang__)
+#pragma GCC diagnostic ignored "-Winfinite-recursion"
+#elif __GNUC__ >= 12
+#pragma GCC diagnostic ignored "-Winfinite-recursion"
+#endif
+static int dive(volatile char *above)
+{
+    volatile char here[4096];
+
+    here[0] = *above;
+    depth++;
+    return dive(here) + here[0];
+}
+#pragma GCC diagnostic pop
+
+static void overflow_stack(struct crash *crash, struct crash_ring *ring)
+{
+    volatile char start = 0;
+
+    (void)crash;
+    (void)ring;
+    dive(&start);
+}
+
+START_TEST(a_stack_overflow_leaves_a_report)
+{
+    ck_assert(died_of(status_of(overflow_stack), SIGSEGV));
+    ck_assert_ptr_nonnull(strstr(report, "crash report: signal=11 address=0x"));
+    ck_assert_ptr_nonnull(strstr(report, "end of report\n"));
+}
+END_TEST
+
+struct worker {
+    struct crash *crash;
+    struct crash_ring ring;
+    pthread_barrier_t *ready;
+    atomic_bool *stop;
+    char name[16];
+};
+
+static void *work(void *context)
+{
+    struct worker *worker = context;
+
+    crash_enter(worker->crash, &worker->ring, 3, worker->name);
+    crash_event(&worker->ring, 1, "working", 1, 2);
+    pthread_barrier_wait(worker->ready);
+    while (!atomic_load(worker->stop))
+        usleep(1000);
+    crash_leave(worker->crash, &worker->ring);
+    return NULL;
+}
+
+static void usr1_with_workers(struct crash *crash, struct crash_ring *ring)
+{
+    static struct worker workers[4];
+    static pthread_barrier_t ready;
+    static atomic_bool stop;
+    pthread_t threads[4];
+
+    (void)ring;
+    pthread_barrier_init(&ready, NULL, 5);
+    for (int i = 0; i < 4; i++) {
+        workers[i] = (struct worker){.crash = crash, .ready = &ready, .stop = &stop};
+        snprintf(workers[i].name, sizeof(workers[i].name), "worker-%d", i);
+        if (pthread_create(&threads[i], NULL, work, &workers[i]) != 0)
+            _exit(97);
+    }
+    pthread_barrier_wait(&ready);
+    kill(getpid(), SIGUSR1);
+    usleep(200 * 1000); /* their handlers run when the kernel next gives them the processor */
+    atomic_store(&stop, true);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+}
+
+START_TEST(usr1_reports_every_thread_and_life_goes_on)
+{
+    char begin[64];
+
+    ck_assert_int_eq(status_of(usr1_with_workers), 0);
+    ck_assert_ptr_null(strstr(report, "crash report"));
+    ck_assert_int_eq(count_of("report: signal=10"), 5);
+    ck_assert_int_eq(count_of("end of report\n"), 5);
+    ck_assert_int_eq(count_of(" working a=1 b=2\n"), 4);
+    ck_assert_ptr_nonnull(strstr(report, "thread=reactor-0"));
+    for (int i = 0; i < 4; i++) {
+        snprintf(begin, sizeof(begin), "thread=worker-%d ", i);
+        ck_assert_ptr_nonnull(strstr(report, begin));
+    }
+}
+END_TEST
+
+static void install_twice(struct crash *crash, struct crash_ring *ring)
+{
+    static struct crash other;
+
+    (void)ring;
+    if (crash_install(&other, 2) != ERR_BUSY)
+        _exit(96);
+    crash_uninstall(crash);
+    if (crash_install(&other, 2) != ERR_OK)
+        _exit(95);
+    crash_uninstall(&other);
+    if (crash_install(crash, 2) != ERR_OK)
+        _exit(94);
+}
+
+START_TEST(one_is_installed_at_a_time)
+{
+    ck_assert_int_eq(status_of(install_twice), 0);
+}
+END_TEST
+
+START_TEST(a_thread_without_crash_report_is_named_all_the_same)
+{
+    struct crash_ring *ring = calloc(1, sizeof(*ring));
+
+    crash_enter(NULL, ring, -1, "a name longer than fifteen characters");
+    ck_assert_str_eq(ring->name, "a name longer t");
+    crash_event(ring, 1, "x", 0, 0);
+    crash_leave(NULL, ring);
+    free(ring);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("crash");
+    TCase *tcase = tcase_create("crash");
+    SRunner *runner = srunner_create(suite);
+    int failed = 0;
+
+    tcase_add_test(tcase, a_fatal_signal_leaves_a_report);
+    tcase_add_test(tcase, a_failed_assertion_leaves_a_report);
+    tcase_add_test(tcase, the_ring_keeps_the_last_events_only);
+    tcase_add_test(tcase, a_stack_overflow_leaves_a_report);
+    tcase_add_test(tcase, usr1_reports_every_thread_and_life_goes_on);
+    tcase_add_test(tcase, one_is_installed_at_a_time);
+    tcase_add_test(tcase, a_thread_without_crash_report_is_named_all_the_same);
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
