@@ -1,0 +1,396 @@
+#include "broker/config_table.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "base/assert.h"
+
+enum { NUMBER_CHARS_MAX = 63, NAME_CHARS_MAX = 127 };
+
+/* What a row's status says. */
+#define HONOURED                                                                                                       \
+    {                                                                                                                  \
+        CONFIG_HONOURED, ""                                                                                            \
+    }
+#define INTERNAL                                                                                                       \
+    {                                                                                                                  \
+        CONFIG_INTERNAL, ""                                                                                            \
+    }
+#define NO_GROUPS                                                                                                      \
+    {                                                                                                                  \
+        CONFIG_WITHOUT_EFFECT, "there are no consumer groups yet"                                                      \
+    }
+#define NO_SHARE                                                                                                       \
+    {                                                                                                                  \
+        CONFIG_WITHOUT_EFFECT, "there are no share groups yet"                                                         \
+    }
+#define NO_STREAMS                                                                                                     \
+    {                                                                                                                  \
+        CONFIG_WITHOUT_EFFECT, "there are no streams groups yet"                                                       \
+    }
+#define NO_TRANSACTIONS                                                                                                \
+    {                                                                                                                  \
+        CONFIG_WITHOUT_EFFECT, "there are no transactions yet"                                                         \
+    }
+#define NO_SECURITY                                                                                                    \
+    {                                                                                                                  \
+        CONFIG_WITHOUT_EFFECT, "there is no authentication or encryption yet"                                          \
+    }
+#define NO_QUOTAS                                                                                                      \
+    {                                                                                                                  \
+        CONFIG_WITHOUT_EFFECT, "there are no quotas yet"                                                               \
+    }
+#define NO_TIERS                                                                                                       \
+    {                                                                                                                  \
+        CONFIG_WITHOUT_EFFECT, "there is no tiered storage"                                                            \
+    }
+#define NO_REPLICAS                                                                                                    \
+    {                                                                                                                  \
+        CONFIG_WITHOUT_EFFECT, "a single node replicates nothing"                                                      \
+    }
+#define NO_PEERS                                                                                                       \
+    {                                                                                                                  \
+        CONFIG_WITHOUT_EFFECT, "a single node connects to no other"                                                    \
+    }
+#define ONE_VOTER                                                                                                      \
+    {                                                                                                                  \
+        CONFIG_WITHOUT_EFFECT, "a quorum of one holds no elections and sends no heartbeats"                            \
+    }
+#define NO_REPORTERS                                                                                                   \
+    {                                                                                                                  \
+        CONFIG_WITHOUT_EFFECT, "there are no metric reporters"                                                         \
+    }
+#define NO_PURGATORY                                                                                                   \
+    {                                                                                                                  \
+        CONFIG_WITHOUT_EFFECT, "what waits is kept in lists that need no purge"                                        \
+    }
+#define NO_CLEANER                                                                                                     \
+    {                                                                                                                  \
+        CONFIG_WITHOUT_EFFECT, "there is no compaction yet"                                                            \
+    }
+#define NO_RETENTION                                                                                                   \
+    {                                                                                                                  \
+        CONFIG_WITHOUT_EFFECT, "nothing is deleted by age or size yet"                                                 \
+    }
+#define JAVA_CLASS                                                                                                     \
+    {                                                                                                                  \
+        CONFIG_WITHOUT_EFFECT, "it names a Java class"                                                                 \
+    }
+#define KERNEL                                                                                                         \
+    {                                                                                                                  \
+        CONFIG_WITHOUT_EFFECT, "the kernel sizes socket buffers and queues"                                            \
+    }
+#define REACTORS                                                                                                       \
+    {                                                                                                                  \
+        CONFIG_WITHOUT_EFFECT, "reactors and I/O threads do this work: ottla.reactors, ottla.io.threads"               \
+    }
+#define REFUSED_AUTHORIZER                                                                                             \
+    {                                                                                                                  \
+        CONFIG_REFUSED, "there is no authorizer yet, and ignoring it would open what it should guard"                  \
+    }
+
+#define NO_DEFAULT NULL
+#define ANY                                                                                                            \
+    {                                                                                                                  \
+        NULL, INT64_MIN, INT64_MAX                                                                                     \
+    }
+#define FROM(low)                                                                                                      \
+    {                                                                                                                  \
+        NULL, low, INT64_MAX                                                                                           \
+    }
+#define BETWEEN(low, high)                                                                                             \
+    {                                                                                                                  \
+        NULL, low, high                                                                                                \
+    }
+#define ONE_OF(list)                                                                                                   \
+    {                                                                                                                  \
+        list, INT64_MIN, INT64_MAX                                                                                     \
+    }
+
+static const struct config_key table[CONFIG_KEY_COUNT] = {
+#define KEY(symbol, name, type, value, range, unit, scope, status)                                                     \
+    [CONFIG_##symbol] = {name, value, range, status, CONFIG_TYPE_##type, CONFIG_UNIT_##unit, CONFIG_SCOPE_##scope},
+#include "broker/config_keys.def"
+};
+
+static const struct {
+    enum config_id id;
+    enum config_id other;
+} synonyms[] = {
+#define SYNONYM(key, other) {CONFIG_##key, CONFIG_##other},
+#include "broker/config_keys.def"
+};
+
+const struct config_key *config_key(enum config_id id)
+{
+    assert(id < CONFIG_KEY_COUNT);
+    return &table[id];
+}
+
+static bool is_topic(const struct config_key *key)
+{
+    return key->scope == CONFIG_SCOPE_TOPIC;
+}
+
+static bool is_group(const struct config_key *key)
+{
+    return key->scope == CONFIG_SCOPE_GROUP;
+}
+
+static bool is_broker(const struct config_key *key)
+{
+    return !is_topic(key) && !is_group(key);
+}
+
+static enum config_id find(struct bytes name, bool (*belongs)(const struct config_key *key))
+{
+    for (enum config_id id = 0; id < CONFIG_KEY_COUNT; id++)
+        if (belongs(&table[id]) && bytes_equal(bytes_of_text(table[id].name), name))
+            return id;
+    return CONFIG_NONE;
+}
+
+enum config_id config_find_broker_key(struct bytes name)
+{
+    return find(name, is_broker);
+}
+
+enum config_id config_find_topic_key(struct bytes name)
+{
+    return find(name, is_topic);
+}
+
+enum config_id config_find_group_key(struct bytes name)
+{
+    return find(name, is_group);
+}
+
+/* Levenshtein's distance; both no longer than NAME_CHARS_MAX. */
+static uint32_t distance(struct bytes a, struct bytes b)
+{
+    uint32_t row[NAME_CHARS_MAX + 1];
+
+    for (uint32_t j = 0; j <= b.size; j++)
+        row[j] = j;
+    for (uint32_t i = 1; i <= a.size; i++) {
+        uint32_t diagonal = row[0];
+
+        row[0] = i;
+        for (uint32_t j = 1; j <= b.size; j++) {
+            uint32_t change = diagonal + (a.data[i - 1] != b.data[j - 1]);
+            uint32_t shift = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+
+            diagonal = row[j];
+            row[j] = change < shift ? change : shift;
+        }
+    }
+    return row[b.size];
+}
+
+const char *config_nearest_broker_key(struct bytes name)
+{
+    const char *nearest = NULL;
+    uint32_t best = (uint32_t)name.size / 4 + 1; /* farther than that is another word, not a slip */
+
+    if (name.size > NAME_CHARS_MAX)
+        return NULL;
+    for (enum config_id id = 0; id < CONFIG_KEY_COUNT; id++) {
+        uint32_t away = 0;
+
+        if (!is_broker(&table[id]))
+            continue;
+        away = distance(name, bytes_of_text(table[id].name));
+        if (away < best) {
+            best = away;
+            nearest = table[id].name;
+        }
+    }
+    return nearest;
+}
+
+enum config_id config_synonym(enum config_id id, uint32_t n)
+{
+    for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++)
+        if (synonyms[i].id == id && n-- == 0)
+            return synonyms[i].other;
+    return CONFIG_NONE;
+}
+
+static int64_t type_min(const struct config_key *key)
+{
+    int64_t low = key->type == CONFIG_TYPE_INT ? INT32_MIN : key->type == CONFIG_TYPE_SHORT ? INT16_MIN : INT64_MIN;
+
+    return key->range.min > low ? key->range.min : low;
+}
+
+static int64_t type_max(const struct config_key *key)
+{
+    int64_t high = key->type == CONFIG_TYPE_INT ? INT32_MAX : key->type == CONFIG_TYPE_SHORT ? INT16_MAX : INT64_MAX;
+
+    return key->range.max < high ? key->range.max : high;
+}
+
+static const char *unit_phrase(enum config_unit unit)
+{
+    static const char *const phrases[] = {"",          " of milliseconds", " of seconds",         " of minutes",
+                                          " of hours", " of bytes",        " of bytes per second"};
+
+    return phrases[unit];
+}
+
+void config_accepted(enum config_id id, struct config_why *accepted)
+{
+    const struct config_key *key = config_key(id);
+    const char *unit = unit_phrase(key->unit);
+
+    switch (key->type) {
+    case CONFIG_TYPE_BOOLEAN:
+        (void)snprintf(accepted->text, sizeof(accepted->text), "true or false");
+        break;
+    case CONFIG_TYPE_INT:
+    case CONFIG_TYPE_SHORT:
+    case CONFIG_TYPE_LONG:
+        if (type_max(key) == INT64_MAX && type_min(key) == INT64_MIN)
+            (void)snprintf(accepted->text, sizeof(accepted->text), "a whole number%s", unit);
+        else if (type_max(key) == INT64_MAX)
+            (void)snprintf(accepted->text, sizeof(accepted->text), "a whole number%s of at least %lld", unit,
+                           (long long)type_min(key));
+        else
+            (void)snprintf(accepted->text, sizeof(accepted->text), "a whole number%s from %lld to %lld", unit,
+                           (long long)type_min(key), (long long)type_max(key));
+        break;
+    case CONFIG_TYPE_DOUBLE:
+        if (key->range.min == INT64_MIN)
+            (void)snprintf(accepted->text, sizeof(accepted->text), "a number");
+        else
+            (void)snprintf(accepted->text, sizeof(accepted->text), "a number from %lld to %lld",
+                           (long long)key->range.min, (long long)key->range.max);
+        break;
+    case CONFIG_TYPE_LIST:
+        (void)snprintf(accepted->text, sizeof(accepted->text), key->range.choices == NULL ? "a list" : "a list of %s",
+                       key->range.choices);
+        break;
+    case CONFIG_TYPE_STRING:
+    case CONFIG_TYPE_CLASS:
+    case CONFIG_TYPE_PASSWORD:
+        (void)snprintf(accepted->text, sizeof(accepted->text), key->range.choices == NULL ? "a text" : "one of %s",
+                       key->range.choices);
+        break;
+    }
+}
+
+static bool is_space(uint8_t c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static struct bytes trim(struct bytes text)
+{
+    while (text.size > 0 && is_space(text.data[0])) {
+        text.data++;
+        text.size--;
+    }
+    while (text.size > 0 && is_space(text.data[text.size - 1]))
+        text.size--;
+    return text;
+}
+
+bool config_list_next(struct bytes *rest, struct bytes *item)
+{
+    while (rest->size > 0) {
+        const uint8_t *comma = memchr(rest->data, ',', rest->size);
+        size_t size = comma == NULL ? rest->size : (size_t)(comma - rest->data);
+        size_t step = comma == NULL ? size : size + 1;
+
+        *item = trim(bytes_of(rest->data, size));
+        rest->data += step;
+        rest->size -= step;
+        if (item->size > 0)
+            return true;
+    }
+    return false;
+}
+
+static bool same_word(struct bytes word, const char *text, bool any_case)
+{
+    if (word.size != strlen(text))
+        return false;
+    return any_case ? strncasecmp((const char *)word.data, text, word.size) == 0
+                    : memcmp(word.data, text, word.size) == 0;
+}
+
+static bool is_choice(const char *choices, struct bytes word, bool any_case)
+{
+    struct bytes rest = bytes_of_text(choices);
+    struct bytes choice;
+
+    while (config_list_next(&rest, &choice))
+        if (choice.size == word.size &&
+            (any_case ? strncasecmp((const char *)choice.data, (const char *)word.data, word.size) == 0
+                      : bytes_equal(choice, word)))
+            return true;
+    return false;
+}
+
+static bool read_number(const struct config_key *key, struct bytes text, struct config_value *value)
+{
+    char copy[NUMBER_CHARS_MAX + 1];
+    char *end = NULL;
+
+    if (text.size == 0 || text.size > NUMBER_CHARS_MAX || is_space(text.data[0]))
+        return false;
+    memcpy(copy, text.data, text.size);
+    copy[text.size] = '\0';
+    errno = 0;
+    if (key->type == CONFIG_TYPE_DOUBLE) {
+        value->real = strtod(copy, &end);
+        if (*end != '\0' || end == copy || isnan(value->real))
+            return false;
+        return key->range.min == INT64_MIN ||
+               (value->real >= (double)key->range.min && value->real <= (double)key->range.max);
+    }
+    value->number = strtoll(copy, &end, 10);
+    return *end == '\0' && end != copy && errno == 0 && value->number >= type_min(key) &&
+           value->number <= type_max(key);
+}
+
+static bool read_value(const struct config_key *key, struct bytes text, struct config_value *value)
+{
+    /* The choices that Kafka compares without regard to case are those it spells in capitals. */
+    bool any_case = key->range.choices != NULL && strstr(key->range.choices, "DISABLED") != NULL;
+    struct bytes rest = text;
+    struct bytes item;
+
+    switch (key->type) {
+    case CONFIG_TYPE_BOOLEAN:
+        value->number = same_word(text, "true", true);
+        return value->number == 1 || same_word(text, "false", true);
+    case CONFIG_TYPE_INT:
+    case CONFIG_TYPE_SHORT:
+    case CONFIG_TYPE_LONG:
+    case CONFIG_TYPE_DOUBLE:
+        return read_number(key, text, value);
+    case CONFIG_TYPE_LIST:
+        while (key->range.choices != NULL && config_list_next(&rest, &item))
+            if (!is_choice(key->range.choices, item, false))
+                return false;
+        return true;
+    case CONFIG_TYPE_STRING:
+    case CONFIG_TYPE_CLASS:
+    case CONFIG_TYPE_PASSWORD:
+        return key->range.choices == NULL || is_choice(key->range.choices, text, any_case);
+    }
+    return false;
+}
+
+enum err config_check(enum config_id id, struct bytes text, struct config_value *value, struct config_why *why)
+{
+    *value = (struct config_value){0};
+    if (read_value(config_key(id), trim(text), value))
+        return ERR_OK;
+    config_accepted(id, why);
+    return ERR_INVALID_CONFIG;
+}
