@@ -1,0 +1,104 @@
+"""Where the clients that other people wrote are kept, and whether they can run here.
+
+The cache lies outside the checkout (OTTLA_CACHE, else ~/.cache/ottla). Each entry's name carries a
+hash of the file in the checkout that pins it, so that a changed pin is a new entry and a complete
+entry is recognised by being there.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+INTEGRATION = Path(__file__).resolve().parent.parent
+CACHE = Path(os.environ.get("OTTLA_CACHE") or Path.home() / ".cache" / "ottla")
+
+GO_MIN = (1, 25)
+NODE_MIN = (20,)
+JDK_MIN = (17,)
+
+
+def _entry(kind, *pins):
+    digest = hashlib.sha256()
+    for pin in pins:
+        digest.update((INTEGRATION / pin).read_bytes())
+    return CACHE / f"{kind}-{digest.hexdigest()[:12]}"
+
+
+def kafka_libs():
+    """Kafka's jars, as Maven names them."""
+    return _entry("kafka-libs", "kafka/pom.xml")
+
+
+def kafka_classes():
+    """Our one Java class, compiled against those jars."""
+    return _entry("kafka-classes", "kafka/pom.xml", "kafka/ToolServer.java")
+
+
+def franz_go():
+    """The franz-go client program."""
+    return _entry("franz-go", "franz_go/go.mod", "franz_go/go.sum", "franz_go/main.go") / "client"
+
+
+def python_venv():
+    """The virtual environment that holds kafka-python and confluent-kafka."""
+    return _entry("python", "python_clients/requirements.txt")
+
+
+def kafkajs():
+    """The folder that holds node_modules with kafkajs."""
+    return _entry("kafkajs", "kafkajs/package-lock.json")
+
+
+def complete(entry):
+    """An entry is written beside its name and renamed when whole, so being there is enough."""
+    return entry.exists()
+
+
+def _version(command, pattern):
+    if shutil.which(command[0]) is None:
+        return None
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    found = re.search(pattern, done.stdout + done.stderr)
+    return tuple(int(part) for part in found.groups()) if done.returncode == 0 and found else None
+
+
+def _shortfall(name, found, least):
+    wanted = f"{name} >= {'.'.join(map(str, least))}"
+    if found is None:
+        return f"{wanted} is missing"
+    if found < least:
+        return f"{wanted} is needed, {'.'.join(map(str, found))} is here"
+    return None
+
+
+def runtime_missing(runtime):
+    """None if the runtime is here and new enough, else one line that says what is lacking."""
+    if runtime == "jdk":
+        return _shortfall("JDK", _version(["javac", "-version"], r"javac (\d+)"), JDK_MIN)
+    if runtime == "go":
+        return _shortfall("Go", _version(["go", "version"], r"go(\d+)\.(\d+)"), GO_MIN)
+    if runtime == "node":
+        return _shortfall("Node", _version(["node", "--version"], r"v(\d+)"), NODE_MIN)
+    raise ValueError(runtime)
+
+
+def missing(need):
+    """Why a suite that needs this cannot run here; None if it can."""
+    if need == "kafka":
+        return runtime_missing("jdk") or _uncached("Kafka's jars", kafka_classes())
+    if need == "franz-go":
+        return _uncached("the franz-go client", franz_go())
+    if need == "kafkajs":
+        return runtime_missing("node") or _uncached("kafkajs", kafkajs())
+    if need == "python":
+        return _uncached("the Python clients", python_venv() / "complete")
+    if need == "kcat":
+        return None if shutil.which("kcat") else "kcat is missing"
+    raise ValueError(need)
+
+
+def _uncached(what, entry):
+    return None if complete(entry) else f"{what} are not in the cache: run integration/setup"

@@ -1,0 +1,253 @@
+"""Finds the suites, runs their tests against one broker, and says what happened.
+
+A suite is `integration/<client>/suite.py`: NEEDS names what must be in the cache, and every function
+named test_* is a test, taking an Env. Its docstring says which rule it shows.
+"""
+
+import contextlib
+import importlib
+import itertools
+import os
+import re
+import subprocess
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+from . import broker as brokers
+from . import cache, tools
+
+SHOWN_CHARACTERS = 4000
+
+
+class Different(AssertionError):
+    """What was seen is not what was expected."""
+
+
+def ottla_only(test):
+    """For what Apache Kafka has no counterpart of."""
+    test.ottla_only = True
+    return test
+
+
+def long(test):
+    """Runs only when named, since it takes minutes."""
+    test.long = True
+    return test
+
+
+class Env:
+    """What a test gets: the shared broker, a way to start its own, Kafka's tools, a folder."""
+
+    _numbers = itertools.count(1)
+
+    def __init__(self, make_broker, build, folder, counts):
+        self._make_broker = make_broker
+        self.build = build
+        self.folder = folder
+        self.counts = counts
+        self.tools = tools.Tools()
+        self.broker = None
+        self.seen = []
+
+    def start(self):
+        """The broker that all tests share, unless they ask for one of their own."""
+        if self.broker is None or not self.broker.alive():
+            self.broker = self.new_broker()
+            self.broker.start()
+        return self.broker
+
+    def new_broker(self, **config):
+        """A broker that is not started yet, on an empty directory."""
+        number = next(self._numbers)
+        return self._make_broker(self.folder / f"broker-{number}", config)
+
+    @contextlib.contextmanager
+    def own_broker(self, **config):
+        """A broker with settings of its own for the length of a test."""
+        node = self.new_broker(**{key.replace("_", "."): value for key, value in config.items()})
+        node.start()
+        try:
+            yield node
+            if node.process.poll() is None:
+                node.stop()
+        finally:
+            node.kill()
+
+    def topic(self, partitions=1, name="t", node=None, **config):
+        """A new topic by Kafka's own tool, so that no suite depends on another client's admin calls."""
+        topic = f"{name}-{next(self._numbers)}"
+        settings = [part for key, value in config.items()
+                    for part in ("--config", f"{key.replace('_', '.')}={value}")]
+        self.tool("kafka-topics", "--create", "--topic", topic, "--partitions", partitions, *settings, node=node)
+        return topic
+
+    def tool(self, script, *arguments, expect=0, node=None, bootstrap=True, **how):
+        """One of Kafka's tools against the broker; its exit code must be the expected one."""
+        where = ["--bootstrap-server", (node or self.broker).bootstrap] if bootstrap else []
+        if script in ("kafka-cluster",):
+            arguments, where = [*arguments, *where], []
+        result = self.tools.run(script, *where, *arguments, **how)
+        if expect is not None and result.code != expect:
+            raise Different(f"exit code {result.code}, expected {expect}: {result}")
+        return result
+
+    def run(self, command, *, seconds=120, expect=0, **how):
+        """Any other program."""
+        how.setdefault("text", True)
+        try:
+            done = subprocess.run([str(part) for part in command], capture_output="stdout" not in how,
+                                  timeout=seconds, check=False, **how)
+        except subprocess.TimeoutExpired as expired:
+            raise Different(f"`{command}` did not end in {seconds} s: {expired.stdout} {expired.stderr}") from None
+        if expect is not None and done.returncode != expect:
+            raise Different(f"`{' '.join(map(str, command))}` gave {done.returncode}\n"
+                            f"stdout: {done.stdout}\nstderr: {done.stderr}")
+        return done
+
+    def client_program(self, path):
+        """A C client that the build made."""
+        program = self.build / path
+        if not program.exists():
+            raise Different(f"{program} is not built")
+        return program
+
+    def see(self, label, value, expected=...):
+        """Note an observation, so that two brokers can be compared, and check it."""
+        self.seen.append((label, value))
+        if expected is not ... and value != expected:
+            raise Different(f"{label}: {value!r}, expected {expected!r}")
+        return value
+
+    def close(self):
+        self.tools.close()
+        if self.broker is not None:
+            self.broker.kill()
+
+
+def suites():
+    """The names of all suites."""
+    return sorted(path.parent.name for path in cache.INTEGRATION.glob("*/suite.py"))
+
+
+def tests_of(suite, pattern):
+    """(name, function) of a suite's tests in the order of the file."""
+    module = importlib.import_module(f"{suite}.suite")
+    found = [(name, value) for name, value in vars(module).items()
+             if name.startswith("test_") and callable(value) and re.search(pattern or "", f"{suite}.{name}")]
+    return getattr(module, "NEEDS", ()), found
+
+
+class Report:
+    """Counts, and one line for each test."""
+
+    def __init__(self):
+        self.passed = self.failed = self.not_run = 0
+        self.seen = {}
+
+    def result(self, name, seconds, trouble):
+        print(f"{'ok  ' if trouble is None else 'FAIL'} {name} ({seconds:.1f} s)", flush=True)
+        if trouble is None:
+            self.passed += 1
+            return
+        self.failed += 1
+        print("     " + trouble[-SHOWN_CHARACTERS:].replace("\n", "\n     "), flush=True)
+
+    def skip(self, suite, reason):
+        print(f"---- {suite}: not run: {reason}", flush=True)
+        self.not_run += 1
+        if os.environ.get("CI") == "true":
+            self.failed += 1
+
+
+def run_test(env, name, test, report):
+    """One test; a broker that died under it is named and replaced."""
+    env.seen = []
+    started = time.monotonic()
+    trouble = None
+    try:
+        env.start()
+        test(env)
+        if not env.broker.alive():
+            raise Different(f"the broker ended with {env.broker.process.returncode}")
+    except Different as different:
+        frames = traceback.extract_tb(different.__traceback__)
+        places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames
+                  if frame.filename.endswith("suite.py")]
+        trouble = f"{different} [{' '.join(places)}]"
+    except Exception:                           # whatever it is, the next test shall run
+        trouble = traceback.format_exc(limit=-6)
+    if trouble and env.broker and not env.broker.alive():
+        trouble = f"{trouble}\nbroker's log:\n{env.broker.log_tail(60)}"
+    report.seen[name] = list(env.seen)
+    report.result(name, time.monotonic() - started, trouble)
+
+
+def run_suites(env, names, pattern, is_kafka, with_long):
+    """All tests of the suites named, in turn, against env's broker."""
+    report = Report()
+    for suite in names:
+        needs, found = tests_of(suite, pattern)
+        found = [(name, test) for name, test in found
+                 if not (is_kafka and getattr(test, "ottla_only", False))
+                 and (with_long or not getattr(test, "long", False))]
+        if not found:
+            continue
+        lacking = [reason for reason in map(cache.missing, needs) if reason]
+        if lacking:
+            report.skip(suite, "; ".join(lacking))
+            continue
+        for name, test in found:
+            run_test(env, f"{suite}.{name}", test, report)
+    return report
+
+
+def print_differences(ottla, kafka):
+    """Where the two brokers gave different observations."""
+    count = 0
+    for name, ours in ottla.seen.items():
+        theirs = dict(kafka.seen.get(name, ()))
+        for label, value in ours:
+            if label in theirs and theirs[label] != value:
+                print(f"differs {name}: {label}\n     ottla {value!r}\n     kafka {theirs[label]!r}")
+                count += 1
+    print(f"{count} observations differ")
+
+
+def check_clean_stop(env, report):
+    """The shared broker must still be there at the end, and stop as asked."""
+    if env.broker is None or not env.broker.alive():
+        return
+    started = time.monotonic()
+    trouble = None
+    try:
+        env.broker.stop()
+    except brokers.BrokerError as error:
+        trouble = str(error)
+    report.result("broker.stops_on_sigterm", time.monotonic() - started, trouble)
+
+
+def run_against(kind, binary, build, names, pattern, counts, with_long, keep):
+    """One broker kind, all suites."""
+    with _folder(keep) as folder:
+        def make(home, config):
+            return brokers.Kafka(home, config) if kind == "kafka" else brokers.Ottla(binary, home, config)
+        env = Env(make, build, Path(folder), counts)
+        try:
+            report = run_suites(env, names, pattern, kind == "kafka", with_long)
+            check_clean_stop(env, report)
+        finally:
+            env.close()
+        if keep:
+            print(f"data and logs are in {folder}")
+        return report
+
+
+@contextlib.contextmanager
+def _folder(keep):
+    if keep:
+        yield tempfile.mkdtemp(prefix="ottla-integration-")
+    else:
+        with tempfile.TemporaryDirectory(prefix="ottla-integration-") as folder:
+            yield folder
