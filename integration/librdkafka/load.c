@@ -20,9 +20,9 @@
 
 enum {
     VALUE_BYTES = 100,
-    PROGRESS_RECORDS = 5000,      /* one "acked" line for so many */
+    PROGRESS_RECORDS = 5000, /* one "acked" line for so many */
     PARTITIONS_MAX = 1000,
-    CONSUME_SILENCE_MS = 30000,   /* no record for so long: the rest is not there */
+    CONSUME_SILENCE_MS = 30000, /* no record for so long: the rest is not there */
 };
 
 struct load {
