@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Runs the suites of the project in order, each within its share of the time (CONTRIBUTING.md has the table).
+
+A suite is a list of steps. A step is a command; how many tests it ran is read from what it prints: Check's summary
+lines, or a last line `N passed, N failed`, else the step is one test. A step that runs out of its suite's time is
+stopped and has failed. Full output is kept in build/test-logs/."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+LOGS = os.path.join(TOP, 'build', 'test-logs')
+CI = os.environ.get('CI') == 'true'
+
+# Seconds. Kept small enough for all of it to fit in a coffee break on two cores; CONTRIBUTING.md says the same.
+BUDGET = {'builds': 360, 'unit': 240, 'simulation': 300, 'clients': 360, 'fuzz': 120}
+
+
+class Suite:
+    def __init__(self, name):
+        self.name = name
+        self.passed = 0
+        self.failed = 0
+        self.not_run = []
+        self.started = time.monotonic()
+        self.covered = []
+
+    def left(self):
+        return BUDGET[self.name] - (time.monotonic() - self.started)
+
+    def count(self, what, passed, failed, since, counts=True):
+        self.passed += passed if counts else 0
+        self.failed += failed
+        seconds = time.monotonic() - since
+        outcome = f'{passed} passed' + ('' if counts else ' again') + (f', {failed} FAILED' if failed else '')
+        print(f'  {what}: {outcome} ({seconds:.0f} s)', flush=True)
+
+    def command(self, command, log, seconds=None, env=None):
+        """Runs it with its whole family of processes bounded; gives (exit code or None when out of time, output)."""
+        limit = max(1.0, min(self.left(), seconds or self.left()))
+        path = os.path.join(LOGS, log + '.log')
+        with open(path, 'wb') as output:
+            child = subprocess.Popen(command, cwd=TOP, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                                     env={**os.environ, **(env or {})}, start_new_session=True)
+            try:
+                code = child.wait(limit)
+            except subprocess.TimeoutExpired:
+                code = None
+            try:  # what it left behind must not disturb the next step
+                os.killpg(child.pid, signal.SIGTERM if code is None else signal.SIGKILL)
+                time.sleep(0.5 if code is None else 0)
+                os.killpg(child.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            child.wait()
+        with open(path, encoding='utf-8', errors='replace') as file:
+            return code, file.read()
+
+    def step(self, what, command, log, seconds=None, env=None, counts=True):
+        """One command; counts=False: only its failure counts (its tests were counted in another build already)."""
+        since = time.monotonic()
+        code, output = self.command(command, log, seconds, env)
+        passed, failed = count_tests(output)
+        if passed + failed == 0:
+            passed, failed = (1, 0) if code == 0 else (0, 1)
+        elif code != 0 and failed == 0:
+            failed = 1
+        if code is None:
+            print(f'  {what}: out of time', flush=True)
+            failed = max(failed, 1)
+        if failed:
+            print_tail(output, log)
+        self.count(what, passed, failed, since, counts)
+        return failed == 0
+
+    def meson_tests(self, what, build, arguments, log, counts=True, env=None):
+        """Tests of one build through meson, whose log gives the output of each."""
+        since = time.monotonic()
+        code, output = self.command(['meson', 'test', '-C', build, '--no-rebuild', '--print-errorlogs', *arguments], log, env=env)
+        results = os.path.join(TOP, build, 'meson-logs', 'testlog.json')
+        passed = failed = 0
+        if code is not None and os.path.exists(results):
+            for line in open(results, encoding='utf-8'):
+                test = json.loads(line)
+                good, bad = count_tests(test.get('stdout') or '')
+                if test['result'] not in ('OK', 'EXPECTEDFAIL', 'SKIP') and bad == 0:
+                    bad = 1
+                if test['result'] == 'OK' and good + bad == 0:
+                    good = 1
+                passed, failed = passed + good, failed + bad
+        if code != 0 and failed == 0:
+            failed = 1
+        if passed + failed == 0:
+            failed = 1
+        if code is None:
+            print(f'  {what}: out of time', flush=True)
+        if failed:
+            print_tail(output, log)
+        self.count(what, passed, failed, since, counts)
+
+    def skip(self, what, why):
+        print(f'  not run: {what}: {why}' + (' (a failure, since CI=true)' if CI else ''), flush=True)
+        self.not_run.append(what)
+        if CI:
+            self.failed += 1
+
+
+def count_tests(output):
+    passed = failed = 0
+    for checks, failures, errors in re.findall(r'^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)', output, re.M):
+        failed += int(failures) + int(errors)
+        passed += int(checks) - int(failures) - int(errors)
+    lines = re.findall(r'^(\d+) passed, (\d+) failed', output, re.M)
+    if lines:
+        passed += int(lines[-1][0])
+        failed += int(lines[-1][1])
+    return passed, failed
+
+
+def print_tail(output, log, lines=60):
+    tail = output.strip().split('\n')[-lines:]
+    print('    | ' + '\n    | '.join(tail))
+    print(f'    (all of it: build/test-logs/{log}.log)', flush=True)
+
+
+def builds(suite):
+    good = suite.step('gcc, release', ['tools/build', 'release'], 'build-release')
+    suite.step('clang, ASan and UBSan, fuzz targets', ['tools/build', 'asan'], 'build-asan')
+    if good:
+        suite.step('format and lint', ['tools/lint', '--build', 'build/release'], 'lint')
+
+
+def unit(suite):
+    suite.meson_tests('unit, ASan and UBSan', 'build/asan', ['--suite', 'unit', '--timeout-multiplier', '3'], 'unit-asan')
+    suite.meson_tests('unit, release build', 'build/release', ['--suite', 'unit'], 'unit-release', counts=False)
+
+
+def simulation(suite):
+    suite.skip('simulation', 'nothing there yet')
+
+
+def clients(suite):
+    suite.skip('clients', 'nothing there yet')
+
+
+def fuzz(suite):
+    suite.skip('fuzz', 'nothing there yet')
+
+
+SUITES = {'builds': builds, 'unit': unit, 'simulation': simulation, 'clients': clients, 'fuzz': fuzz}
+
+
+def main(names):
+    unknown = [name for name in names if name not in SUITES]
+    if unknown:
+        sys.exit(f'tools/test: no suite {", ".join(unknown)}; there are {", ".join(SUITES)}')
+    os.makedirs(LOGS, exist_ok=True)
+    started = time.monotonic()
+    passed = failed = 0
+    summary = []
+    for name, run in SUITES.items():
+        if names and name not in names:
+            continue
+        print(f'{name}:', flush=True)
+        suite = Suite(name)
+        run(suite)
+        passed += suite.passed
+        failed += suite.failed
+        summary.append(f'{name:<12} {suite.passed:>6} passed {suite.failed:>4} failed  '
+                       f'{time.monotonic() - suite.started:>4.0f} of {BUDGET[name]} s'
+                       + (f'  not run: {", ".join(suite.not_run)}' if suite.not_run else ''))
+    print('\n'.join(['', *summary, f'all in {time.monotonic() - started:.0f} s']))
+    print(f'{passed} passed, {failed} failed')
+    return 0 if failed == 0 and passed > 0 else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))
