@@ -131,13 +131,30 @@ def print_tail(output, log, lines=60):
 def builds(suite):
     good = suite.step('gcc, release', ['tools/build', 'release'], 'build-release')
     suite.step('clang, ASan and UBSan, fuzz targets', ['tools/build', 'asan'], 'build-asan')
+    if suite.step('clang, TSan configured', ['tools/build', 'tsan', 'build.ninja'], 'build-tsan', counts=False):
+        suite.step('clang, TSan, tests with threads', ['tools/build', 'tsan', *threaded_tests()[1]], 'build-tsan')
     if good:
         suite.step('format and lint', ['tools/lint', '--build', 'build/release'], 'lint')
+
+
+# What threads share, and what runs on several of them at once.
+THREADED = re.compile(r'^(net/|base/(log|pmap|crash|metrics)$)')
+
+
+def threaded_tests():
+    """Names and programs of the tests that run under ThreadSanitizer; the rest has one thread and would only cost
+    time."""
+    listed = json.loads(subprocess.run(['meson', 'introspect', '--tests', 'build/tsan'], cwd=TOP, stdout=subprocess.PIPE,
+                                       stdin=subprocess.DEVNULL, text=True, check=True).stdout)
+    tests = [test for test in listed if THREADED.match(test['name'])]
+    return ([test['name'] for test in tests],
+            [os.path.relpath(test['cmd'][0], os.path.join(TOP, 'build', 'tsan')) for test in tests])
 
 
 def unit(suite):
     suite.meson_tests('unit, ASan and UBSan', 'build/asan', ['--suite', 'unit', '--timeout-multiplier', '3'], 'unit-asan')
     suite.meson_tests('unit, release build', 'build/release', ['--suite', 'unit'], 'unit-release', counts=False)
+    suite.meson_tests('threads, TSan', 'build/tsan', threaded_tests()[0], 'unit-tsan', counts=False)
 
 
 def simulation(suite):

@@ -3,6 +3,21 @@
 
 #include "base/arena.h"
 
+/* Linked with --wrap=mem_alloc: the allocation that this counts down to fails. */
+static int allocations_left = -1;
+
+void *__real_mem_alloc(size_t size);
+void *__wrap_mem_alloc(size_t size);
+
+void *__wrap_mem_alloc(size_t size)
+{
+    if (allocations_left == 0)
+        return NULL;
+    if (allocations_left > 0)
+        allocations_left--;
+    return __real_mem_alloc(size);
+}
+
 START_TEST(gives_up_at_the_limit)
 {
     struct arena arena;
@@ -65,6 +80,29 @@ START_TEST(printf_and_copy_live_in_the_arena)
 }
 END_TEST
 
+START_TEST(without_memory_the_arena_says_no_and_stays_usable)
+{
+    struct arena arena;
+    struct bytes copy = BYTES_LITERAL("untouched");
+    uint8_t *first = NULL;
+
+    arena_init(&arena, 1 << 20);
+    first = arena_alloc(&arena, 100);
+    ck_assert_ptr_nonnull(first);
+    memset(first, 7, 100);
+    allocations_left = 0;
+    ck_assert_ptr_null(arena_alloc(&arena, 100000));
+    ck_assert_int_eq(arena_copy(&arena, bytes_of(first, 100000), &copy), ERR_NOMEM);
+    ck_assert(bytes_equal(copy, BYTES_LITERAL("untouched")));
+    ck_assert_ptr_null(arena_printf(&arena, "%*s", 100000, "").data);
+    allocations_left = -1;
+    for (int i = 0; i < 100; i++)
+        ck_assert_uint_eq(first[i], 7);
+    ck_assert_ptr_nonnull(arena_alloc(&arena, 100000));
+    arena_deinit(&arena);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("arena");
@@ -76,6 +114,7 @@ int main(void)
     tcase_add_test(tcase, huge_counts_are_refused_not_wrapped);
     tcase_add_test(tcase, memory_is_zeroed_and_aligned);
     tcase_add_test(tcase, printf_and_copy_live_in_the_arena);
+    tcase_add_test(tcase, without_memory_the_arena_says_no_and_stays_usable);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

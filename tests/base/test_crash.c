@@ -23,6 +23,21 @@
 #define SANITIZED 0
 #endif
 
+/* Linked with --wrap=mem_alloc: the allocation that this counts down to fails. */
+static int allocations_left = -1;
+
+void *__real_mem_alloc(size_t size);
+void *__wrap_mem_alloc(size_t size);
+
+void *__wrap_mem_alloc(size_t size)
+{
+    if (allocations_left == 0)
+        return NULL;
+    if (allocations_left > 0)
+        allocations_left--;
+    return __real_mem_alloc(size);
+}
+
 static char report[256 * 1024];
 
 /* Runs what in a child whose report comes back in `report`; gives the child's wait status. */
@@ -258,6 +273,21 @@ START_TEST(a_thread_without_crash_report_is_named_all_the_same)
 }
 END_TEST
 
+static void segfault_without_stack(struct crash *crash, struct crash_ring *ring)
+{
+    crash_leave(crash, ring);
+    allocations_left = 0;
+    crash_enter(crash, ring, 3, "poor");
+    raise(SIGSEGV);
+}
+
+START_TEST(without_memory_for_its_stack_a_thread_reports_on_its_own)
+{
+    ck_assert(died_of(status_of(segfault_without_stack), SIGSEGV));
+    ck_assert_ptr_nonnull(strstr(report, " thread=poor tid="));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("crash");
@@ -272,6 +302,7 @@ int main(void)
     tcase_add_test(tcase, usr1_reports_every_thread_and_life_goes_on);
     tcase_add_test(tcase, one_is_installed_at_a_time);
     tcase_add_test(tcase, a_thread_without_crash_report_is_named_all_the_same);
+    tcase_add_test(tcase, without_memory_for_its_stack_a_thread_reports_on_its_own);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

@@ -13,6 +13,21 @@
 
 #include "base/fs.h"
 
+/* Linked with --wrap=mem_calloc: the allocation that this counts down to fails. */
+static int allocations_left = -1;
+
+void *__real_mem_calloc(size_t count, size_t size);
+void *__wrap_mem_calloc(size_t count, size_t size);
+
+void *__wrap_mem_calloc(size_t count, size_t size)
+{
+    if (allocations_left == 0)
+        return NULL;
+    if (allocations_left > 0)
+        allocations_left--;
+    return __real_mem_calloc(count, size);
+}
+
 static struct {
     struct fs fs;
     char dir[200];
@@ -319,6 +334,18 @@ START_TEST(no_descriptors_left_has_its_own_error)
 }
 END_TEST
 
+START_TEST(without_memory_nothing_is_opened)
+{
+    struct fs_file *file = NULL;
+
+    allocations_left = 0;
+    ck_assert_int_eq(fs_open(&t.fs, t.path, FS_WRITE | FS_CREATE, &file), ERR_NOMEM);
+    ck_assert_int_eq(fs_lock(&t.fs, t.path, &file), ERR_NOMEM);
+    ck_assert_ptr_null(file);
+    ck_assert_int_ne(access(t.path, F_OK), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("fs");
@@ -338,6 +365,7 @@ int main(void)
     tcase_add_test(tcase, lists_stats_and_renames);
     tcase_add_test(tcase, a_kept_file_stays_open);
     tcase_add_test(tcase, no_descriptors_left_has_its_own_error);
+    tcase_add_test(tcase, without_memory_nothing_is_opened);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

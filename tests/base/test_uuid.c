@@ -24,6 +24,18 @@ START_TEST(bad_text_is_refused)
 }
 END_TEST
 
+START_TEST(random_ids_are_of_type_4)
+{
+    uint8_t random[16];
+
+    memset(random, 0xff, sizeof(random));
+    ck_assert_uint_eq(uuid_from_random(random).bytes[6] >> 4, 4);
+    ck_assert_uint_eq(uuid_from_random(random).bytes[8] >> 6, 2);
+    memset(random, 0, sizeof(random));
+    ck_assert(!uuid_is_zero(uuid_from_random(random))); /* Kafka's reserved ids cannot come out */
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("uuid");
@@ -33,6 +45,7 @@ int main(void)
 
     tcase_add_test(tcase, text_and_back);
     tcase_add_test(tcase, bad_text_is_refused);
+    tcase_add_test(tcase, random_ids_are_of_type_4);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

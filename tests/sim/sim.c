@@ -154,7 +154,7 @@ static void take(struct sim *sim, uint32_t choice)
         }
         choice -= count;
     }
-    assert(!"a choice that is not there");
+    assert(false && "a choice that is not there");
 }
 
 static int64_t next_due(struct sim *sim)
