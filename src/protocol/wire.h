@@ -218,11 +218,11 @@ void wire_write_bytes_array(struct wire_writer *w, unsigned form, const struct b
 typedef void wire_write_fn(struct wire_writer *w, int16_t version, const void *from);
 
 /* size: of one structure in memory. */
-void wire_write_struct_array(struct wire_writer *w, unsigned form, int16_t version, wire_write_fn *write, size_t size,
-                             const void *values, uint32_t count);
-void wire_write_nullable_struct(struct wire_writer *w, int16_t version, wire_write_fn *write, const void *value);
+void wire_write_struct_array(struct wire_writer *w, unsigned form, int16_t version, wire_write_fn *write_one,
+                             size_t size, const void *values, uint32_t count);
+void wire_write_nullable_struct(struct wire_writer *w, int16_t version, wire_write_fn *write_one, const void *value);
 /* Tag, size and payload; write writes the payload (it runs twice, first to be counted). */
-void wire_write_tag(struct wire_writer *w, uint32_t tag, int16_t version, wire_write_fn *write, const void *from);
+void wire_write_tag(struct wire_writer *w, uint32_t tag, int16_t version, wire_write_fn *write_one, const void *from);
 
 /* An array that is empty and not null: non-NULL, never read. */
 extern const uint64_t wire_empty[1];

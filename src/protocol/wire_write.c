@@ -255,30 +255,30 @@ WRITE_ARRAY(uuid, struct uuid, wire_write_uuid(w, values[i]))
 WRITE_ARRAY(string, struct bytes, wire_write_string(w, form &WIRE_COMPACT, values[i]))
 WRITE_ARRAY(bytes, struct bytes, wire_write_bytes(w, form &WIRE_COMPACT, values[i]))
 
-void wire_write_struct_array(struct wire_writer *w, unsigned form, int16_t version, wire_write_fn *write, size_t size,
-                             const void *values, uint32_t count)
+void wire_write_struct_array(struct wire_writer *w, unsigned form, int16_t version, wire_write_fn *write_one,
+                             size_t size, const void *values, uint32_t count)
 {
     assert(values != NULL || count == 0);
     wire_write_count(w, form, values == NULL, count);
     for (uint32_t i = 0; i < count && w->err == ERR_OK; i++)
-        write(w, version, (const char *)values + i * size);
+        write_one(w, version, (const char *)values + i * size);
 }
 
-void wire_write_nullable_struct(struct wire_writer *w, int16_t version, wire_write_fn *write, const void *value)
+void wire_write_nullable_struct(struct wire_writer *w, int16_t version, wire_write_fn *write_one, const void *value)
 {
     wire_write_i8(w, value == NULL ? -1 : 1);
     if (value != NULL)
-        write(w, version, value);
+        write_one(w, version, value);
 }
 
-void wire_write_tag(struct wire_writer *w, uint32_t tag, int16_t version, wire_write_fn *write, const void *from)
+void wire_write_tag(struct wire_writer *w, uint32_t tag, int16_t version, wire_write_fn *write_one, const void *from)
 {
     struct wire_writer count;
 
     wire_writer_init_count(&count);
-    write(&count, version, from);
+    write_one(&count, version, from);
     assert(count.size.payload_bytes == 0); /* no records in a tagged field */
     wire_write_uvarint(w, tag);
     wire_write_uvarint(w, (uint32_t)count.size.bytes);
-    write(w, version, from);
+    write_one(w, version, from);
 }
