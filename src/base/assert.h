@@ -14,6 +14,9 @@ _Noreturn void assert_failed(const char *expression, const char *file, int line,
 #undef assert
 #define assert(expression) ((expression) ? (void)0 : assert_failed(#expression, __FILE__, __LINE__, __func__))
 
+/* For the branch that cannot be: behind a switch over all values of an enum. */
+#define assert_never(why) assert_failed(why, __FILE__, __LINE__, __func__)
+
 #ifdef OTTLA_SLOW_ASSERTS
 #define assert_slow(expression) assert(expression)
 #else
