@@ -91,6 +91,9 @@ struct image_broker {
     const struct image_feature_range *features;
     const struct uuid *directories;
     const struct uuid *cordoned;
+    struct image_edit *edit; /* the edit that made this row, while it goes on */
+    uint32_t change;         /* that edit's entry for it */
+    uint8_t key[4];
 };
 
 struct image_config {
@@ -104,12 +107,14 @@ struct image_configs {
     struct bytes resource;
     uint32_t count;
     const struct image_config *entries;
+    struct image_edit *edit; /* as with brokers */
+    uint32_t change;
 };
 
 struct image;
 
-/* An empty image at IMAGE_OFFSET_NONE, with one reference; NULL without memory. seed: of its hash tables. */
-struct image *image_new(uint64_t seed) MUST_CHECK;
+/* An empty image at IMAGE_OFFSET_NONE, with one reference; NULL without memory. */
+struct image *image_new(void) MUST_CHECK;
 struct image *image_keep(struct image *image);
 /* NULL does nothing. */
 void image_drop(struct image *image);
@@ -140,8 +145,8 @@ uint32_t image_topic_count(const struct image *image);
 uint32_t image_broker_count(const struct image *image);
 uint64_t image_partition_count(const struct image *image);
 
-/* Each row once, topics and configurations in no set order, brokers by id, features by name; stops at the first that
- * does not return ERR_OK. */
+/* Each row once: topics, configurations (by type first) and features by name, brokers by id; stops at the first that
+ * does not return ERR_OK, and gives that. */
 typedef enum err image_topic_fn(void *context, const struct image_topic *topic);
 typedef enum err image_broker_fn(void *context, const struct image_broker *broker);
 typedef enum err image_configs_fn(void *context, const struct image_configs *configs);
