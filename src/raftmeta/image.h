@@ -24,10 +24,11 @@
 struct metadata_record;
 
 enum {
-    IMAGE_LEADER_NONE = -1,      /* a partition without a leader */
-    IMAGE_OFFSET_NONE = -1,      /* the version of an empty image */
-    METADATA_VERSION_OLDEST = 7, /* 3.3-IV3, the oldest level a 4.x node reads */
-    METADATA_VERSION_NEWEST = 29 /* 4.2-IV1: every record up to it is implemented */
+    IMAGE_LEADER_NONE = -1,           /* a partition without a leader */
+    IMAGE_OFFSET_NONE = -1,           /* the version of an empty image */
+    IMAGE_RESOURCE_BYTES_MAX = 32767, /* names of configured resources; what a record's string can hold */
+    METADATA_VERSION_OLDEST = 7,      /* 3.3-IV3, the oldest level a 4.x node reads */
+    METADATA_VERSION_NEWEST = 29      /* 4.2-IV1: every record up to it is implemented */
 };
 
 /* Resource types of configurations, as on the wire. */
@@ -157,7 +158,7 @@ MUST_CHECK enum err image_each_controller(const struct image *image, image_broke
 MUST_CHECK enum err image_each_configs(const struct image *image, image_configs_fn *each, void *context);
 MUST_CHECK enum err image_each_feature(const struct image *image, image_feature_fn *each, void *context);
 /* Records of kinds that have no rows of their own yet (quotas, ACLs, SCRAM, tokens): frame is the latest record of its
- * key as it stood in the log (record.h). */
+ * key as it stood in the log (metadata_record.h). */
 typedef enum err image_record_fn(void *context, uint32_t type, struct bytes frame);
 MUST_CHECK enum err image_each_record(const struct image *image, image_record_fn *each, void *context);
 
@@ -178,7 +179,7 @@ struct image_delta {
     int64_t from_offset, to_offset;
     uint32_t topic_count, broker_count, configs_count;
     struct image_topic_change *topics;
-    struct image_broker_change *brokers; /* by id */
+    struct image_broker_change *brokers;
     struct image_configs_change *configs;
     bool features_changed;
     bool producer_ids_changed;
@@ -210,7 +211,7 @@ const char *image_edit_message(const struct image_edit *edit);
 /* The image with all changes so far, to be read before image_edit_finish. */
 const struct image *image_edit_view(const struct image_edit *edit);
 /* Ends the edit: the image that holds all up to offset, and what changed. Both have one reference, the caller's. On
- * failure nothing was made and the edit is dropped as well. */
+ * failure (ERR_DAMAGED: a topic lacks a partition) nothing was made, and the edit is still to be dropped. */
 MUST_CHECK enum err image_edit_finish(struct image_edit *edit, int64_t offset, int32_t epoch, int64_t timestamp_ms,
                                       struct image **image, struct image_delta **delta);
 /* Gives it up; NULL does nothing. */

@@ -21,8 +21,25 @@ struct image_record {
     atomic_uint references;
     uint32_t type;
     struct bytes key;   /* type and what the kind is keyed by */
-    struct bytes frame; /* record.h */
+    struct bytes frame; /* metadata_record.h */
 };
+
+struct image {
+    atomic_uint references;
+    int64_t offset;
+    int32_t epoch;
+    int64_t timestamp_ms;
+    int64_t next_producer_id;
+    uint64_t partition_count;
+    struct pmap topics_by_name, topics_by_id;
+    struct pmap brokers, controllers;
+    struct pmap configs;
+    struct pmap features;
+    struct pmap records;
+};
+
+/* A new one, not yet seen by anybody, that shares all with from; NULL without memory. */
+struct image *image_copy(const struct image *from) MUST_CHECK;
 
 /* Each with one reference; NULL without memory. */
 struct image_partition *partition_row_new(const struct image_partition *from) MUST_CHECK;
