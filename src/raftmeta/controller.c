@@ -133,6 +133,9 @@ void step_cut(struct step *step, uint32_t count)
 }
 
 static struct bytes format_message(struct arena *arena, const char *format, va_list list)
+    __attribute__((format(printf, 2, 0)));
+
+static struct bytes format_message(struct arena *arena, const char *format, va_list list)
 {
     char text[IMAGE_MESSAGE_BYTES_MAX * 4];
     int size = vsnprintf(text, sizeof(text), format, list);
@@ -229,8 +232,7 @@ static enum err decide(struct step *step)
     case CONTROLLER_NO_OP:
         return step_add(step, RECORD_NO_OP) == NULL ? ERR_NOMEM : ERR_OK;
     }
-    assert(!"a request type without a case");
-    return ERR_DAMAGED;
+    assert_failed("a request type without a case", __FILE__, __LINE__, __func__);
 }
 
 /* Makes the records part of `proposed`. */

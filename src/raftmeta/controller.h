@@ -28,7 +28,6 @@ enum {
     CONTROLLER_RECORDS_MAX = 10000,      /* of one request, and of one batch; Kafka's number */
     CONTROLLER_CONFIG_CHARS_MAX = 32767, /* of one value; Kafka's number */
     PRODUCER_ID_BLOCK = 1000,            /* ids a broker gets at a time; Kafka's number */
-    TOPIC_NAME_CHARS_MAX = 249,
 };
 
 /* The table of configuration keys lies in the broker's room; the controller reaches it through these. */

@@ -23,8 +23,7 @@ static enum err collect(void *context, const struct image_broker *broker)
     struct collected *collected = context;
 
     if (!broker->in_controlled_shutdown)
-        collected->brokers[collected->count++] =
-            (struct placement_broker){broker->id, broker->fenced, broker->rack};
+        collected->brokers[collected->count++] = (struct placement_broker){broker->id, broker->fenced, broker->rack};
     return ERR_OK;
 }
 
@@ -54,9 +53,8 @@ enum err step_check_assignment(struct step *step, const struct assignment *assig
         for (uint32_t j = 0; j < i; j++) {
             if (assignment->brokers[j] != assignment->brokers[i])
                 continue;
-            *message =
-                step_message(step, "The manual partition assignment includes the broker %d more than once.",
-                             assignment->brokers[i]);
+            *message = step_message(step, "The manual partition assignment includes the broker %d more than once.",
+                                    assignment->brokers[i]);
             return ERR_INVALID_REPLICA_ASSIGNMENT;
         }
     }

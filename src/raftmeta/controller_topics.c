@@ -17,7 +17,7 @@ static const char *bad_name(struct bytes name)
         return "'.' is not allowed";
     if (bytes_equal(name, BYTES_LITERAL("..")))
         return "'..' is not allowed";
-    if (name.size > TOPIC_NAME_CHARS_MAX)
+    if (name.size > IMAGE_TOPIC_NAME_BYTES_MAX)
         return "it is longer than the max allowed length 249";
     for (size_t i = 0; i < name.size; i++) {
         uint8_t c = name.data[i];
@@ -29,9 +29,8 @@ static const char *bad_name(struct bytes name)
     return NULL;
 }
 
-static void refuse(struct step *step, struct create_topic *topic, enum err err, struct bytes message)
+static void refuse(struct create_topic *topic, enum err err, struct bytes message)
 {
-    (void)step;
     topic->err = err;
     topic->message = message;
 }
@@ -64,8 +63,8 @@ static enum err refuse_repeated(struct step *step, struct create_topic *topics, 
     for (uint32_t i = 1; i < count; i++) {
         if (!bytes_equal(names[i - 1].name, names[i].name))
             continue;
-        refuse(step, &topics[names[i - 1].place], ERR_INVALID_REQUEST, BYTES_LITERAL("Duplicate topic name."));
-        refuse(step, &topics[names[i].place], ERR_INVALID_REQUEST, BYTES_LITERAL("Duplicate topic name."));
+        refuse(&topics[names[i - 1].place], ERR_INVALID_REQUEST, BYTES_LITERAL("Duplicate topic name."));
+        refuse(&topics[names[i].place], ERR_INVALID_REQUEST, BYTES_LITERAL("Duplicate topic name."));
         topics[names[i].place].repeated = true;
     }
     return ERR_OK;
@@ -77,22 +76,22 @@ static bool check_name(struct step *step, struct create_topic *topic)
     const struct image_topic *other = NULL;
 
     if (bytes_equal(topic->name, BYTES_LITERAL("__cluster_metadata"))) {
-        refuse(step, topic, ERR_INVALID_REQUEST,
+        refuse(topic, ERR_INVALID_REQUEST,
                BYTES_LITERAL("Creation of internal topic __cluster_metadata is prohibited."));
         return false;
     }
     if (why != NULL) {
-        refuse(step, topic, ERR_INVALID_TOPIC_EXCEPTION, step_message(step, "Topic name is invalid: %s", why));
+        refuse(topic, ERR_INVALID_TOPIC_EXCEPTION, step_message(step, "Topic name is invalid: %s", why));
         return false;
     }
     if (image_topic_by_name(step->image, topic->name) != NULL) {
-        refuse(step, topic, ERR_TOPIC_ALREADY_EXISTS,
+        refuse(topic, ERR_TOPIC_ALREADY_EXISTS,
                step_message(step, "Topic '%.*s' already exists.", BYTES_PRINTF(topic->name)));
         return false;
     }
     other = image_topic_colliding(step->image, topic->name);
     if (other != NULL) {
-        refuse(step, topic, ERR_INVALID_TOPIC_EXCEPTION,
+        refuse(topic, ERR_INVALID_TOPIC_EXCEPTION,
                step_message(step, "Topic '%.*s' collides with existing topic: %.*s", BYTES_PRINTF(topic->name),
                             BYTES_PRINTF(other->name)));
         return false;
@@ -108,13 +107,13 @@ static bool check_configs(struct step *step, struct create_topic *topic)
 
     for (uint32_t i = 0; i < topic->config_count; i++) {
         if (topic->configs[i].value.data == NULL) {
-            refuse(step, topic, ERR_INVALID_CONFIG,
+            refuse(topic, ERR_INVALID_CONFIG,
                    step_message(step, "Null value not supported for topic configs: %.*s",
                                 BYTES_PRINTF(topic->configs[i].name)));
             return false;
         }
         if (topic->configs[i].value.size > CONTROLLER_CONFIG_CHARS_MAX) {
-            refuse(step, topic, ERR_INVALID_CONFIG,
+            refuse(topic, ERR_INVALID_CONFIG,
                    step_message(step, "The configuration value of %.*s is longer than %d characters.",
                                 BYTES_PRINTF(topic->configs[i].name), CONTROLLER_CONFIG_CHARS_MAX));
             return false;
@@ -125,27 +124,27 @@ static bool check_configs(struct step *step, struct create_topic *topic)
     err = rules->check(rules->context, CONFIG_TOPIC, topic->name, topic->configs, topic->config_count,
                        step->request->arena, &message);
     if (err != ERR_OK)
-        refuse(step, topic, err, message);
+        refuse(topic, err, message);
     return err == ERR_OK;
 }
 
-static bool check_counts(struct step *step, struct create_topic *topic)
+static bool check_counts(struct create_topic *topic)
 {
     if (topic->assignment_count > 0) {
         if (topic->replication_factor != -1)
-            refuse(step, topic, ERR_INVALID_REQUEST,
+            refuse(topic, ERR_INVALID_REQUEST,
                    BYTES_LITERAL("A manual partition assignment was specified, but replication factor was not set to "
                                  "-1."));
         else if (topic->partition_count != -1)
-            refuse(step, topic, ERR_INVALID_REQUEST,
+            refuse(topic, ERR_INVALID_REQUEST,
                    BYTES_LITERAL("A manual partition assignment was specified, but numPartitions was not set to -1."));
         return topic->err == ERR_OK;
     }
     if (topic->replication_factor < -1 || topic->replication_factor == 0)
-        refuse(step, topic, ERR_INVALID_REPLICATION_FACTOR,
+        refuse(topic, ERR_INVALID_REPLICATION_FACTOR,
                BYTES_LITERAL("Replication factor must be larger than 0, or -1 to use the default value."));
     else if (topic->partition_count < -1 || topic->partition_count == 0)
-        refuse(step, topic, ERR_INVALID_PARTITIONS,
+        refuse(topic, ERR_INVALID_PARTITIONS,
                BYTES_LITERAL("Number of partitions was set to an invalid non-positive value."));
     return topic->err == ERR_OK;
 }
@@ -161,17 +160,17 @@ static bool check_assignments(struct step *step, struct create_topic *topic, con
         int32_t id = assignment->partition;
 
         if (id >= 0 && (uint32_t)id < topic->assignment_count && order[id] != NULL) {
-            refuse(step, topic, ERR_INVALID_REPLICA_ASSIGNMENT,
+            refuse(topic, ERR_INVALID_REPLICA_ASSIGNMENT,
                    step_message(step, "Found multiple manual partition assignments for partition %d", id));
             return false;
         }
         if (step_check_assignment(step, assignment, factor, &message) != ERR_OK) {
-            refuse(step, topic, ERR_INVALID_REPLICA_ASSIGNMENT, message);
+            refuse(topic, ERR_INVALID_REPLICA_ASSIGNMENT, message);
             return false;
         }
         factor = assignment->broker_count;
         if (id < 0 || (uint32_t)id >= topic->assignment_count) {
-            refuse(step, topic, ERR_INVALID_REPLICA_ASSIGNMENT,
+            refuse(topic, ERR_INVALID_REPLICA_ASSIGNMENT,
                    BYTES_LITERAL("partitions should be a consecutive 0-based integer sequence"));
             return false;
         }
@@ -215,7 +214,7 @@ static enum err make_assigned(struct step *step, struct create_topic *topic)
 
         err = step_add_partition(step, topic->id, (int32_t)i, order[i]->brokers, order[i]->broker_count, &no_active);
         if (no_active)
-            refuse(step, topic, ERR_INVALID_REPLICA_ASSIGNMENT,
+            refuse(topic, ERR_INVALID_REPLICA_ASSIGNMENT,
                    step_message(step,
                                 "All brokers specified in the manual partition assignment for partition %u are fenced "
                                 "or in controlled shutdown.",
@@ -230,8 +229,7 @@ static enum err make_placed(struct step *step, struct create_topic *topic)
 {
     const struct controller_settings *settings = &step->controller->settings;
     int32_t count = topic->partition_count == -1 ? settings->partitions_default : topic->partition_count;
-    int16_t factor =
-        topic->replication_factor == -1 ? settings->replication_factor_default : topic->replication_factor;
+    int16_t factor = topic->replication_factor == -1 ? settings->replication_factor_default : topic->replication_factor;
     struct placement *placement = step_placement(step);
     enum err err = ERR_OK;
 
@@ -246,9 +244,8 @@ static enum err make_placed(struct step *step, struct create_topic *topic)
         if (replicas == NULL)
             return ERR_NOMEM;
         if (placement_next(placement, (uint32_t)factor, replicas, &why) != ERR_OK) {
-            refuse(step, topic, ERR_INVALID_REPLICATION_FACTOR,
-                   step_message(step, "Unable to replicate the partition %d time(s): %.*s", factor,
-                                BYTES_PRINTF(why)));
+            refuse(topic, ERR_INVALID_REPLICATION_FACTOR,
+                   step_message(step, "Unable to replicate the partition %d time(s): %.*s", factor, BYTES_PRINTF(why)));
             break;
         }
         err = step_add_partition(step, topic->id, i, replicas, (uint32_t)factor, &no_active);
@@ -265,7 +262,7 @@ static enum err create_one(struct step *step, struct create_topic *topic)
     uint32_t before = step->count;
     enum err err = ERR_OK;
 
-    if (!check_name(step, topic) || !check_configs(step, topic) || !check_counts(step, topic))
+    if (!check_name(step, topic) || !check_configs(step, topic) || !check_counts(topic))
         return ERR_OK;
     do { /* Kafka's generated ids never begin with '-', so that they can stand on a command line */
         rng_fill(step->controller->rng, random, sizeof(random));
@@ -390,8 +387,7 @@ enum err step_delete_topics(struct step *step)
             continue;
         }
         record = step_add(step, RECORD_REMOVE_TOPIC);
-        if (record == NULL ||
-            arena_copy(step->request->arena, doomed[i].row->name, &topic->name) != ERR_OK)
+        if (record == NULL || arena_copy(step->request->arena, doomed[i].row->name, &topic->name) != ERR_OK)
             return ERR_NOMEM;
         record->remove_topic.topic_id = doomed[i].row->id;
         topic->id = doomed[i].row->id;

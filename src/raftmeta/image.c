@@ -87,6 +87,80 @@ const struct image_topic *image_topic_by_id(const struct image *image, struct uu
     return pmap_get(&image->topics_by_id, bytes_of(id.bytes, UUID_BYTES));
 }
 
+static bool is_joint(uint8_t c)
+{
+    return c == '.' || c == '_';
+}
+
+/* The places [0, from) of candidate are as wanted; gives the smallest name that matches behind them. */
+static void complete(uint8_t *candidate, size_t from, struct bytes name)
+{
+    for (size_t i = from; i < name.size; i++)
+        candidate[i] = is_joint(name.data[i]) ? '.' : name.data[i];
+}
+
+/*
+ * Makes of candidate the smallest matching name above key, where key is no match; false when there is none. Names match
+ * when they are equal but for '.' and '_' at the joints; '.' is the smaller of the two.
+ */
+static bool advance(uint8_t *candidate, struct bytes name, struct bytes key)
+{
+    size_t same = 0;
+
+    while (same < name.size && same < key.size &&
+           (is_joint(name.data[same]) ? is_joint(key.data[same]) : key.data[same] == name.data[same]))
+        same++;
+    if (same > 0)
+        memcpy(candidate, key.data, same);
+    if (same == key.size || (same < name.size && !is_joint(name.data[same]) && key.data[same] < name.data[same]) ||
+        (same < name.size && is_joint(name.data[same]) && key.data[same] < '.')) {
+        complete(candidate, same, name);
+        return true;
+    }
+    if (same < name.size && is_joint(name.data[same]) && key.data[same] < '_') {
+        candidate[same] = '_';
+        complete(candidate, same + 1, name);
+        return true;
+    }
+    while (same > 0) { /* key is above all that begins like it: the last joint that can still grow does */
+        same--;
+        if (is_joint(name.data[same]) && candidate[same] == '.') {
+            candidate[same] = '_';
+            complete(candidate, same + 1, name);
+            return true;
+        }
+    }
+    return false;
+}
+
+const struct image_topic *image_topic_colliding(const struct image *image, struct bytes name)
+{
+    uint8_t candidate[IMAGE_TOPIC_NAME_BYTES_MAX];
+    struct pmap_cursor cursor;
+    struct bytes key;
+    void *row = NULL;
+    bool more = name.size > 0 && name.size <= sizeof(candidate) &&
+                (memchr(name.data, '.', name.size) != NULL || memchr(name.data, '_', name.size) != NULL);
+
+    if (more)
+        complete(candidate, 0, name);
+    while (more) {
+        pmap_seek(&image->topics_by_name, bytes_of(candidate, name.size), &cursor);
+        if (!pmap_next(&cursor, &key, &row))
+            return NULL;
+        if (bytes_equal(key, name) && !pmap_next(&cursor, &key, &row))
+            return NULL;
+        more = false;
+        for (size_t i = 0; i < name.size && !more; i++)
+            more = key.size != name.size ||
+                   (is_joint(name.data[i]) ? !is_joint(key.data[i]) : key.data[i] != name.data[i]);
+        if (!more)
+            return row;
+        more = advance(candidate, name, key);
+    }
+    return NULL;
+}
+
 const struct image_partition *image_partition(const struct image *image, struct uuid id, int32_t partition)
 {
     const struct image_topic *topic = image_topic_by_id(image, id);

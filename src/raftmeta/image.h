@@ -24,8 +24,9 @@
 struct metadata_record;
 
 enum {
-    IMAGE_LEADER_NONE = -1,           /* a partition without a leader */
-    IMAGE_OFFSET_NONE = -1,           /* the version of an empty image */
+    IMAGE_LEADER_NONE = -1, /* a partition without a leader */
+    IMAGE_OFFSET_NONE = -1, /* the version of an empty image */
+    IMAGE_TOPIC_NAME_BYTES_MAX = 249,
     IMAGE_RESOURCE_BYTES_MAX = 32767, /* names of configured resources; what a record's string can hold */
     METADATA_VERSION_OLDEST = 7,      /* 3.3-IV3, the oldest level a 4.x node reads */
     METADATA_VERSION_NEWEST = 29      /* 4.2-IV1: every record up to it is implemented */
@@ -129,6 +130,8 @@ int64_t image_timestamp_ms(const struct image *image);
 /* NULL where there is none. Rows live as long as the image. */
 const struct image_topic *image_topic_by_name(const struct image *image, struct bytes name);
 const struct image_topic *image_topic_by_id(const struct image *image, struct uuid id);
+/* Another topic whose name is the same once '.' and '_' count as one; their metrics would collide, as Kafka has it. */
+const struct image_topic *image_topic_colliding(const struct image *image, struct bytes name);
 const struct image_partition *image_partition(const struct image *image, struct uuid id, int32_t partition);
 const struct image_broker *image_broker(const struct image *image, int32_t id);
 const struct image_broker *image_controller(const struct image *image, int32_t id);

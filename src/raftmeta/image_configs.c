@@ -71,8 +71,8 @@ enum err apply_remove_configs(struct image_edit *edit, enum config_resource type
 
 static int by_entity_type(const void *a, const void *b)
 {
-    const struct entity_data *x = a;
-    const struct entity_data *y = b;
+    const struct client_quota_record_entity_data *x = a;
+    const struct client_quota_record_entity_data *y = b;
 
     return bytes_compare(x->entity_type, y->entity_type);
 }
@@ -93,7 +93,7 @@ static struct bytes join(struct arena *arena, uint32_t kind, struct bytes a, uin
 /* Entities come in any order; a quota's key has them by type, each part with its length before it. */
 static struct bytes quota_key(struct arena *arena, const struct client_quota_record *record)
 {
-    struct entity_data *sorted = arena_array(arena, record->entity_count, sizeof(*sorted));
+    struct client_quota_record_entity_data *sorted = arena_array(arena, record->entity_count, sizeof(*sorted));
     struct bytes key = {NULL, 0};
 
     if (sorted == NULL)
@@ -145,8 +145,7 @@ static struct bytes kept_key(struct arena *arena, const struct metadata_record *
         *removes = record->client_quota.remove;
         return quota_key(arena, &record->client_quota);
     default:
-        assert(!"a kind that is not kept");
-        return (struct bytes){NULL, 0};
+        assert_failed("a kind that is not kept", __FILE__, __LINE__, __func__);
     }
 }
 

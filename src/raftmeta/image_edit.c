@@ -59,6 +59,15 @@ const struct image *image_edit_view(const struct image_edit *edit)
     return edit->next;
 }
 
+void edit_say(struct image_edit *edit, const char *format, ...)
+{
+    va_list list;
+
+    va_start(list, format);
+    (void)vsnprintf(edit->message, sizeof(edit->message), format, list);
+    va_end(list);
+}
+
 enum err edit_fail(struct image_edit *edit, const char *format, ...)
 {
     va_list list;
@@ -215,8 +224,8 @@ static enum err apply_feature(struct image_edit *edit, const struct feature_leve
 
     if (is_metadata &&
         (record->feature_level < METADATA_VERSION_OLDEST || record->feature_level > METADATA_VERSION_NEWEST)) {
-        (void)edit_fail(edit, "metadata.version %d is not one this build knows (%d to %d)", record->feature_level,
-                        METADATA_VERSION_OLDEST, METADATA_VERSION_NEWEST);
+        edit_say(edit, "metadata.version %d is not one this build knows (%d to %d)", record->feature_level,
+                 METADATA_VERSION_OLDEST, METADATA_VERSION_NEWEST);
         return ERR_UNSUPPORTED_VERSION;
     }
     edit->delta->features_changed = true;
@@ -280,8 +289,7 @@ enum err image_edit_apply(struct image_edit *edit, const struct metadata_record 
     case RECORD_ABORT_TRANSACTION:
         return ERR_OK;
     }
-    assert(!"a record kind without a case");
-    return ERR_DAMAGED;
+    assert_failed("a record kind without a case", __FILE__, __LINE__, __func__);
 }
 
 /* Drops changes that came and went within the edit, and finds topics with a partition missing. */

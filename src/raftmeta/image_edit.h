@@ -15,7 +15,9 @@ struct image_edit {
     char message[IMAGE_MESSAGE_BYTES_MAX];
 };
 
-/* Says why, and gives ERR_DAMAGED. */
+/* Says why. */
+void edit_say(struct image_edit *edit, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same, and gives ERR_DAMAGED. */
 MUST_CHECK enum err edit_fail(struct image_edit *edit, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A row of this topic that may be changed in place: the one that is there when the edit made it, else a copy of it that

@@ -1,6 +1,7 @@
 /*
- * metadata_record: one record of the metadata log, whichever kind, and its frame: uvarint 1, uvarint kind, uvarint version, then
- * the body in that version (kraft.md "Record batches in the metadata log"). The bodies are generated codecs.
+ * metadata_record: one record of the metadata log, whichever kind, and its frame: uvarint 1, uvarint kind, uvarint
+ * version, then the body in that version (kraft.md "Record batches in the metadata log"). The bodies are generated
+ * codecs.
  *
  * Threads  none of its own.
  */
