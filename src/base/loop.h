@@ -23,6 +23,7 @@ struct loop;
 struct loop_task {
     void (*run)(struct loop_task *task);
     struct loop_task *next; /* the loop's */
+    bool bounded;           /* the loop's */
 };
 
 /* Work that may block: run is called on an I/O thread, done afterwards on the loop that submitted it. run touches
