@@ -6,18 +6,19 @@
  *
  *   execution  one exchange of a connection executes at a time, in the order of arrival; one for which the handler's
  *              overlaps says yes may start while all that execute are such too (Produce behind Produces). The rest wait
- *              undecoded, within what one read brought (CONNECTION_READ_BYTES_MAX): reading stops meanwhile.
+ *              undecoded, within CONNECTION_WAITING_BYTES_MAX: beyond it reading stops meanwhile.
  *   replies    leave in the order of the requests, whatever the order of exchange_reply; all that one turn completed
  *              leaves in one write.
  *
- * States, changed in one function (connection.c, set_state):
+ * States, changed in one function (connection.c, set_state), only downwards:
  *
  *   OPEN       reads, starts, answers
- *   FINISHING  starts nothing more and reads nothing more; what was started is answered, then CLOSED. Entered by
- *              connection_finish, exchange_close (which also drops what came behind it), connections_drain, the peer's
- *              end of stream, and bytes that are no frame
- *   CLOSED     the stream is gone, and the handler has been told; what still executes ends without a trace. Memory is
- *              freed at the end of the turn in which the last exchange ends
+ *   ENDED      the peer has closed its side: nothing more is read; whole frames that came before are executed (Produce
+ *              with acks=0 and close), replies are tried, and with the last of them it is CLOSED
+ *   FINISHING  nothing more is read or started; what was started is answered, then CLOSED. Entered by
+ * connection_finish, exchange_close (which also drops the answers behind it), connections_drain and bytes that are no
+ * frame CLOSED     the stream is gone; what still executes ends without a trace. Memory is freed at the end of the turn
+ * in which the last exchange ends
  *
  * Memory     a frame lies in one buffer that grows with the bytes that arrive, never by what its header announces. Read
  *            buffers and exchange_reserve are charged to the budget (net/budget.h); while that is full, connections of
@@ -66,14 +67,17 @@ struct connection_handler {
     void *context;
     /* A connection is there. Optional. */
     void (*opened)(void *context, struct connection *connection);
-    /* May this request execute beside earlier ones for which the same was said? frame: whole, behind the size field. */
+    /* May this request execute beside earlier ones for which the same was said? frame: whole, behind the size field.
+     * May be asked more than once; looks at nothing but the frame. */
     bool (*overlaps)(void *context, struct connection *connection, struct bytes frame);
     /* Execute it. The exchange is the handler's until it ends it, which it may do in here. */
     void (*request)(void *context, struct connection *connection, struct exchange *exchange);
-    /* The stream is gone while this exchange executes: what it waits for may be given up. It must still be ended (in
-     * here, or later by what was going to); its reply reaches nobody. Told once, before closed. Optional. */
+    /* The peer has closed, or the stream is gone, while this exchange executes: what it waits for may be given up. It
+     * must still be ended (in here, or later by what was going to). Told once for each exchange, before closed, at the
+     * end of a turn. Optional. */
     void (*abandoned)(void *context, struct exchange *exchange);
-    /* The stream is gone. Exchanges that execute may outlive it, and the connection lives as long as they. Optional. */
+    /* The stream is gone. Exchanges that execute may outlive it, and the connection lives as long as they. Told once,
+     * at the end of a turn. Optional. */
     void (*closed)(void *context, struct connection *connection);
     /* The last call for a connection: its user pointer can go. Optional. */
     void (*freed)(void *context, struct connection *connection);

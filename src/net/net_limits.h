@@ -15,14 +15,25 @@ enum {
     SOCKET_IOVECS_MAX = 256,       /* of one sendmsg */
     SOCKET_COPY_BYTES = 64 * 1024, /* at a time, of a file range that sendfile cannot take */
     SOCKET_CLOSE_READS_MAX = 16,   /* of what a closed peer still had sent; unread bytes would turn into a reset */
-    TIMER_HEAP_FIRST = 64,         /* timers it has room for at first; doubles */
-    CONNECTION_READ_BYTES_MAX = 64 * 1024,     /* one read: the best throughput of a socket here is reached there */
-    CONNECTION_TURN_BYTES_MAX = 256 * 1024,    /* read from one connection in a turn, then the others' */
-    CONNECTION_UNKNOWN_BYTES_MAX = 512 * 1024, /* a frame before authentication: Kafka's SASL frames are bounded so */
-    CONNECTION_QUEUED_BYTES_MAX = 1024 * 1024, /* of replies in memory that a slow reader leaves behind */
-    CONNECTION_EXCHANGES_MAX = 64,             /* executing or unanswered at once; overlap needs a few */
-    CONNECTION_FRAME_BYTES_MIN = 8,            /* key, version, correlation id: the smallest request header */
-    EXCHANGE_SLICES_MAX = 64 * 1024,           /* of one reply: header and records of every partition fetched */
+    BUDGET_GATES_MAX = 256,        /* loops that share a budget */
+    BUDGET_CREDIT_BYTES_MAX = 64 * 1024,       /* charged ahead by each loop; at most a 256th of the total */
+    BUDGET_ELECTED_NS = 1000 * 1000 * 1000,    /* without a byte, and the next waiter is let through */
+    TIMER_HEAP_FIRST = 64,                     /* timers it has room for at first; doubles */
+    CONNECTION_READ_BYTES_MAX = 64 * 1024,     /* one read: a socket's throughput has peaked by then (limits 1.1) */
+    CONNECTION_DIRECT_BYTES_MIN = 32 * 1024,   /* larger frames are read where they stay, smaller ones copied there */
+    CONNECTION_WAITING_BYTES_MAX = 64 * 1024,  /* of whole frames that wait for their turn */
+    CONNECTION_TURN_BYTES_MAX = 256 * 1024,    /* read from one connection in a turn; then the others' */
+    CONNECTION_TURN_WRITE_BYTES = 1024 * 1024, /* written to one in a turn: 0.2 ms of sendfile */
+    CONNECTION_UNKNOWN_BYTES_MAX =
+        512 * 1024, /* a frame before authentication: as Apache Kafka bounds its SASL frames */
+    CONNECTION_QUEUED_BYTES_MAX =
+        1024 * 1024,                 /* of replies in memory that a slow reader leaves; beyond it none starts */
+    CONNECTION_EXCHANGES_MAX = 128,  /* executing or unanswered at once; overlap needs a few */
+    CONNECTION_FRAME_BYTES_MIN = 8,  /* key, version, correlation id: the smallest request header */
+    CONNECTION_WRITE_SLICES = 128,   /* gathered for one write */
+    EXCHANGE_INLINE_BYTES = 512,     /* frames up to this share the exchange's block */
+    EXCHANGE_INLINE_SLICES = 4,      /* so do that many slices of its reply, and the size field's */
+    EXCHANGE_SLICES_MAX = 64 * 1024, /* of one reply: header and records of every partition fetched */
 };
 
 #endif
