@@ -130,6 +130,18 @@ void record_iter_deinit(struct record_iter *iter)
     *iter = (struct record_iter){0};
 }
 
+static enum err grow_window(struct record_iter *iter)
+{
+    size_t room = iter->window_room == 0 ? (size_t)RECORD_WINDOW_BYTES_MIN : iter->window_room * 2;
+    uint8_t *window = mem_realloc(iter->window, room);
+
+    if (window == NULL)
+        return ERR_NOMEM;
+    iter->window = window;
+    iter->window_room = room;
+    return ERR_OK;
+}
+
 /* Gets bytes from the stream until wanted ones are at hand; fewer only at its end. The room grows with what has
  * arrived, not with what was announced. */
 static enum err fill_window(struct record_iter *iter, size_t wanted)
@@ -142,20 +154,12 @@ static enum err fill_window(struct record_iter *iter, size_t wanted)
 
         if (have > 0)
             memmove(iter->window, iter->at, have);
-        if (have == iter->window_room || iter->window_room == 0) {
-            size_t room = iter->window_room == 0 ? (size_t)RECORD_WINDOW_BYTES_MIN : iter->window_room * 2;
-            uint8_t *window = mem_realloc(iter->window, room);
-
-            if (window == NULL) {
-                iter->at = iter->window;
-                iter->end = iter->at + have;
-                return ERR_NOMEM;
-            }
-            iter->window = window;
-            iter->window_room = room;
-        }
+        if (have == iter->window_room)
+            err = grow_window(iter);
         iter->at = iter->window;
-        iter->end = iter->at + have;
+        iter->end = iter->window == NULL ? NULL : iter->window + have;
+        if (err != ERR_OK)
+            return err;
         err = decompressor_read(iter->stream, iter->window + have, iter->window_room - have, &got);
         if (err != ERR_OK)
             return err;
