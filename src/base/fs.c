@@ -3,11 +3,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
-#include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -18,6 +16,7 @@
 enum {
     PIECES_MAX = 64,                     /* of one pwritev: on the stack, and far below IOV_MAX */
     CALL_BYTES_MAX = 1024 * 1024 * 1024, /* Linux moves at most 0x7ffff000 bytes in one call */
+    RESIDENT_PAGES_MAX = 512,            /* asked about at a time: on the stack */
     FILE_MODE = 0644,                    /* as Apache Kafka's under the usual umask */
     DIRECTORY_MODE = 0755,
 };
@@ -25,7 +24,7 @@ enum {
 struct real_file {
     struct fs_file file;
     int fd;
-    bool in_memory; /* the file system has no disk behind it: a plain read never waits */
+    _Atomic(bool) cannot_tell; /* its file system does not know RWF_NOWAIT (overlayfs; tmpfs before 6.6) */
 };
 
 static int fd_of(struct fs_file *file)
@@ -36,14 +35,6 @@ static int fd_of(struct fs_file *file)
 static enum err failed(void)
 {
     return err_from_errno(errno);
-}
-
-/* tmpfs refuses RWF_NOWAIT on the kernels of Debian 12, although it could not wait at all. */
-static bool is_in_memory(int fd)
-{
-    struct statfs info = {0};
-
-    return fstatfs(fd, &info) == 0 && (info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC);
 }
 
 static enum err real_open(struct fs *fs, const char *path, int flags, struct fs_file **file)
@@ -72,7 +63,6 @@ static enum err real_open(struct fs *fs, const char *path, int flags, struct fs_
     opened->file.fs = fs;
     atomic_init(&opened->file.references, 1);
     opened->fd = fd;
-    opened->in_memory = is_in_memory(fd);
     *file = &opened->file;
     return ERR_OK;
 }
@@ -244,33 +234,83 @@ static enum err real_read(struct fs_file *file, uint64_t position, void *to, siz
     return read_whole(fd_of(file), position, to, size, 0, got);
 }
 
-/* Where the file system cannot tell (EOPNOTSUPP), it would block: a reactor then hands the read to an I/O thread, which
- * is slower but never wrong. */
-static enum err real_read_cached(struct fs_file *file, uint64_t position, void *to, size_t size, size_t *got)
+/* The page tables' view of the page cache: two more calls than RWF_NOWAIT and a race with eviction, but every file
+ * system has it. */
+static bool is_resident(int fd, uint64_t position, size_t size)
 {
-    const struct real_file *real = (const struct real_file *)file;
-    enum err err = read_whole(real->fd, position, to, size, real->in_memory ? 0 : RWF_NOWAIT, got);
+    uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t start = position / page_bytes * page_bytes;
+    unsigned char in_core[RESIDENT_PAGES_MAX];
+    bool resident = true;
 
-    return err != ERR_OK && errno == EOPNOTSUPP ? ERR_WOULD_BLOCK : err;
+    for (uint64_t end = position + size; start < end && resident;) {
+        size_t span = end - start < page_bytes * RESIDENT_PAGES_MAX ? end - start : page_bytes * RESIDENT_PAGES_MAX;
+        void *view = mmap(NULL, span, PROT_READ, MAP_SHARED, fd, (off_t)start);
+
+        if (view == MAP_FAILED)
+            return false;
+        resident = mincore(view, span, in_core) == 0;
+        for (size_t i = 0; resident && i < (span + page_bytes - 1) / page_bytes; i++)
+            resident = (in_core[i] & 1) != 0;
+        munmap(view, span);
+        start += span;
+    }
+    return resident;
 }
 
-static bool byte_is_cached(const struct real_file *real, uint64_t position)
+/* The part of a range that lies in the file: what is behind its end cannot be waited for. */
+static size_t range_in_file(int fd, uint64_t position, size_t size)
+{
+    struct stat info = {0};
+
+    if (fstat(fd, &info) != 0 || (uint64_t)info.st_size <= position)
+        return 0;
+    return size < (uint64_t)info.st_size - position ? size : (size_t)((uint64_t)info.st_size - position);
+}
+
+static enum err real_read_cached(struct fs_file *file, uint64_t position, void *to, size_t size, size_t *got)
+{
+    struct real_file *real = (struct real_file *)file;
+
+    if (!atomic_load_explicit(&real->cannot_tell, memory_order_relaxed)) {
+        enum err err = read_whole(real->fd, position, to, size, RWF_NOWAIT, got);
+
+        if (err == ERR_OK || errno != EOPNOTSUPP)
+            return err;
+        atomic_store_explicit(&real->cannot_tell, true, memory_order_relaxed);
+    }
+    if (!is_resident(real->fd, position, range_in_file(real->fd, position, size)))
+        return ERR_WOULD_BLOCK;
+    return read_whole(real->fd, position, to, size, 0, got);
+}
+
+static bool byte_is_cached(struct real_file *real, uint64_t position)
 {
     uint8_t byte = 0;
     struct iovec piece = {&byte, 1};
 
-    return preadv2(real->fd, &piece, 1, (off_t)position, RWF_NOWAIT) >= 0;
+    if (preadv2(real->fd, &piece, 1, (off_t)position, RWF_NOWAIT) >= 0)
+        return true;
+    if (errno == EOPNOTSUPP)
+        atomic_store_explicit(&real->cannot_tell, true, memory_order_relaxed);
+    return false;
 }
 
 /* The kernel fills and drops the page cache in runs, so both ends and the middle speak for the range. */
 static bool real_is_cached(struct fs_file *file, uint64_t position, size_t size)
 {
-    const struct real_file *real = (const struct real_file *)file;
+    struct real_file *real = (struct real_file *)file;
 
-    if (size == 0 || real->in_memory)
+    if (size == 0)
         return true;
-    return byte_is_cached(real, position) && byte_is_cached(real, position + size / 2) &&
-           byte_is_cached(real, position + size - 1);
+    if (!atomic_load_explicit(&real->cannot_tell, memory_order_relaxed)) {
+        if (byte_is_cached(real, position) && byte_is_cached(real, position + size / 2) &&
+            byte_is_cached(real, position + size - 1))
+            return true;
+        if (!atomic_load_explicit(&real->cannot_tell, memory_order_relaxed))
+            return false;
+    }
+    return is_resident(real->fd, position, range_in_file(real->fd, position, size));
 }
 
 /* Fills pieces with what is left of from behind its first `skip` bytes. */

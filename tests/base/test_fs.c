@@ -1,6 +1,7 @@
 /* Rule: the real files keep the contract of base/fs.h: errors by name, whole reads, short writes told, a lock that
  * keeps a second broker out, in this process too. */
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +28,21 @@ void *__wrap_mem_calloc(size_t count, size_t size)
     if (allocations_left > 0)
         allocations_left--;
     return __real_mem_calloc(count, size);
+}
+
+/* Linked with --wrap=preadv64v2: a file system that does not know RWF_NOWAIT, as overlayfs. */
+static bool nowait_refused;
+
+ssize_t __real_preadv64v2(int fd, const struct iovec *pieces, int count, off_t position, int flags);
+ssize_t __wrap_preadv64v2(int fd, const struct iovec *pieces, int count, off_t position, int flags);
+
+ssize_t __wrap_preadv64v2(int fd, const struct iovec *pieces, int count, off_t position, int flags)
+{
+    if (nowait_refused && (flags & RWF_NOWAIT) != 0) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    return __real_preadv64v2(fd, pieces, count, position, flags);
 }
 
 static struct {
@@ -134,6 +151,7 @@ START_TEST(reads_stop_at_the_end_of_the_file)
     size_t got = 99;
     size_t written = 0;
 
+    nowait_refused = _i == 1;
     ck_assert_int_eq(fs_read(file, 0, to, sizeof(to), &got), ERR_OK);
     ck_assert_uint_eq(got, 0);
     ck_assert_int_eq(fs_write(file, 0, &text, 1, &written), ERR_OK);
@@ -152,8 +170,8 @@ START_TEST(reads_stop_at_the_end_of_the_file)
 }
 END_TEST
 
-/* What is not in the page cache would block, whole or in part; after a real read it is there. tmpfs has no disk to wait
- * for and says so. */
+/* What is not in the page cache would block, whole or in part; after a real read it is there. On tmpfs, overlayfs and
+ * disks (TMPDIR) alike: where RWF_NOWAIT is refused (second turn), mincore tells. */
 START_TEST(cached_reads_do_not_wait_for_the_disk)
 {
     enum { SIZE = 4 * 1024 * 1024 };
@@ -165,10 +183,11 @@ START_TEST(cached_reads_do_not_wait_for_the_disk)
 
     ck_assert_int_eq(fs_write(file, 0, &piece, 1, &written), ERR_OK);
     ck_assert_uint_eq(written, SIZE);
+    nowait_refused = _i == 1;
     ck_assert_int_eq(fs_write_behind(file, 0, SIZE), ERR_OK);
     ck_assert_int_eq(fs_sync(file), ERR_OK);
     ck_assert_int_eq(posix_fadvise(fs_descriptor(file), 0, 0, POSIX_FADV_DONTNEED), 0);
-    if (!fs_is_cached(file, 0, SIZE)) { /* false on tmpfs, where nothing can be dropped */
+    if (!fs_is_cached(file, 0, SIZE)) { /* on tmpfs nothing can be dropped */
         enum err err = fs_read_cached(file, SIZE / 2, block, SIZE / 4, &got);
 
         ck_assert_int_eq(err, ERR_WOULD_BLOCK);
@@ -356,8 +375,8 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, open_says_what_is_wrong);
     tcase_add_test(tcase, pieces_are_written_one_after_the_other);
-    tcase_add_test(tcase, reads_stop_at_the_end_of_the_file);
-    tcase_add_test(tcase, cached_reads_do_not_wait_for_the_disk);
+    tcase_add_loop_test(tcase, reads_stop_at_the_end_of_the_file, 0, 2);
+    tcase_add_loop_test(tcase, cached_reads_do_not_wait_for_the_disk, 0, 2);
     tcase_add_test(tcase, a_short_write_is_counted_not_an_error);
     tcase_add_test(tcase, writing_to_a_read_only_file_is_an_error);
     tcase_add_test(tcase, preallocation_leaves_no_visible_tail);
