@@ -18,7 +18,7 @@ from pathlib import Path
 from . import broker as brokers
 from . import cache, tools
 
-SHOWN_CHARACTERS = 4000
+SHOWN_CHARACTERS = 3000
 
 
 class Different(AssertionError):
@@ -42,8 +42,9 @@ class Env:
 
     _numbers = itertools.count(1)
 
-    def __init__(self, make_broker, build, folder, counts):
+    def __init__(self, make_broker, build, folder, counts, is_kafka):
         self._make_broker = make_broker
+        self.is_kafka = is_kafka
         self.build = build
         self.folder = folder
         self.counts = counts
@@ -174,10 +175,10 @@ def run_test(env, name, test, report):
     except Different as different:
         frames = traceback.extract_tb(different.__traceback__)
         places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames
-                  if frame.filename.endswith("suite.py")]
+                  if Path(frame.filename).is_relative_to(cache.INTEGRATION) and "harness" not in frame.filename]
         trouble = f"{different} [{' '.join(places)}]"
     except Exception:                           # whatever it is, the next test shall run
-        trouble = traceback.format_exc(limit=-6)
+        trouble = traceback.format_exc(limit=-3)
     if trouble and env.broker and not env.broker.alive():
         trouble = f"{trouble}\nbroker's log:\n{env.broker.log_tail(60)}"
     report.seen[name] = list(env.seen)
@@ -201,6 +202,13 @@ def run_suites(env, names, pattern, is_kafka, with_long):
         for name, test in found:
             run_test(env, f"{suite}.{name}", test, report)
     return report
+
+
+def print_seen(report):
+    """Every observation, for a reader who wants to know what a broker does."""
+    for name, seen in report.seen.items():
+        for label, value in seen:
+            print(f"seen {name}: {label}: {value!r}")
 
 
 def print_differences(ottla, kafka):
@@ -233,7 +241,7 @@ def run_against(kind, binary, build, names, pattern, counts, with_long, keep):
     with _folder(keep) as folder:
         def make(home, config):
             return brokers.Kafka(home, config) if kind == "kafka" else brokers.Ottla(binary, home, config)
-        env = Env(make, build, Path(folder), counts)
+        env = Env(make, build, Path(folder), counts, kind == "kafka")
         try:
             report = run_suites(env, names, pattern, kind == "kafka", with_long)
             check_clean_stop(env, report)

@@ -37,9 +37,10 @@ class Message:
         self.name = definition["name"]
         self.key = definition.get("apiKey")
         self.valid = definition["validVersions"]
+        self.unstable = 1 if definition.get("latestVersionUnstable") else 0
         self.flexible = definition.get("flexibleVersions", "none")
         self.listeners = definition.get("listeners", [])
-        self.fields = definition["fields"]
+        self.fields = definition.get("fields", [])    # none for an API that was removed
         self.structs = {common["name"]: common["fields"] for common in definition.get("commonStructs", [])}
         self._collect(self.fields)
 
@@ -53,8 +54,9 @@ class Message:
         return _in(self.flexible, version)
 
     def range(self):
+        """The versions that a broker lists; an unstable newest one is not among them."""
         low, _, high = self.valid.partition("-")
-        return int(low), int(high or low)
+        return int(low), int(high or low) - self.unstable
 
     def encode(self, version, values):
         out = bytearray()
