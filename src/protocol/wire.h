@@ -221,7 +221,7 @@ typedef void wire_write_fn(struct wire_writer *w, int16_t version, const void *f
 void wire_write_struct_array(struct wire_writer *w, unsigned form, int16_t version, wire_write_fn *write_one,
                              size_t size, const void *values, uint32_t count);
 void wire_write_nullable_struct(struct wire_writer *w, int16_t version, wire_write_fn *write_one, const void *value);
-/* Tag, size and payload; write writes the payload (it runs twice, first to be counted). */
+/* Tag, size and payload; write_one writes the payload (it runs twice, first to be counted). */
 void wire_write_tag(struct wire_writer *w, uint32_t tag, int16_t version, wire_write_fn *write_one, const void *from);
 
 /* An array that is empty and not null: non-NULL, never read. */
