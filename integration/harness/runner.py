@@ -1,7 +1,7 @@
 """Finds the suites, runs their tests against one broker, and says what happened.
 
-A suite is `integration/<client>/suite.py`: NEEDS names what must be in the cache, and every function
-named test_* is a test, taking an Env. Its docstring says which rule it shows.
+A suite is `integration/<client>/suite.py`: NEEDS names what must be in the cache, NEEDS_BROKER = False says that
+none is started, and every function named test_* is a test, taking an Env. Its docstring says which rule it shows.
 """
 
 import contextlib
@@ -133,11 +133,11 @@ def suites():
 
 
 def tests_of(suite, pattern):
-    """(name, function) of a suite's tests in the order of the file."""
+    """What a suite needs, whether it needs a broker, and (name, function) of its tests in the order of the file."""
     module = importlib.import_module(f"{suite}.suite")
     found = [(name, value) for name, value in vars(module).items()
              if name.startswith("test_") and callable(value) and re.search(pattern or "", f"{suite}.{name}")]
-    return getattr(module, "NEEDS", ()), found
+    return getattr(module, "NEEDS", ()), getattr(module, "NEEDS_BROKER", True), found
 
 
 class Report:
@@ -162,15 +162,16 @@ class Report:
             self.failed += 1
 
 
-def run_test(env, name, test, report):
+def run_test(env, name, test, report, needs_broker=True):
     """One test; a broker that died under it is named and replaced."""
     env.seen = []
     started = time.monotonic()
     trouble = None
     try:
-        env.start()
+        if needs_broker:
+            env.start()
         test(env)
-        if not env.broker.alive():
+        if needs_broker and not env.broker.alive():
             raise Different(f"the broker ended with {env.broker.process.returncode}")
     except Different as different:
         frames = traceback.extract_tb(different.__traceback__)
@@ -189,7 +190,7 @@ def run_suites(env, names, pattern, is_kafka, with_long):
     """All tests of the suites named, in turn, against env's broker."""
     report = Report()
     for suite in names:
-        needs, found = tests_of(suite, pattern)
+        needs, needs_broker, found = tests_of(suite, pattern)
         found = [(name, test) for name, test in found
                  if not (is_kafka and getattr(test, "ottla_only", False))
                  and (with_long or not getattr(test, "long", False))]
@@ -200,7 +201,7 @@ def run_suites(env, names, pattern, is_kafka, with_long):
             report.skip(suite, "; ".join(lacking))
             continue
         for name, test in found:
-            run_test(env, f"{suite}.{name}", test, report)
+            run_test(env, f"{suite}.{name}", test, report, needs_broker)
     return report
 
 

@@ -127,6 +127,11 @@ void *wire_read_struct_array(struct wire_reader *r, struct arena *arena, unsigne
 void *wire_read_nullable_struct(struct wire_reader *r, struct arena *arena, int16_t version,
                                 struct wire_element element);
 
+/* The same as a tagged field, where its presence is a uvarint: 0 null, 1 present. */
+void *wire_read_tagged_struct(struct wire_reader *r, struct arena *arena, int16_t version, struct wire_element element);
+/* One with its defaults, for a tagged field that is absent; NULL after a failure. */
+void *wire_default_struct(struct wire_reader *r, struct arena *arena, void (*init)(void *), size_t size);
+
 /* Tagged fields (KIP-482): uvarint count, then (tag, size, payload) with ascending tags.
  *
  *     struct wire_tags tags = wire_read_tags(&r);
@@ -221,6 +226,7 @@ typedef void wire_write_fn(struct wire_writer *w, int16_t version, const void *f
 void wire_write_struct_array(struct wire_writer *w, unsigned form, int16_t version, wire_write_fn *write_one,
                              size_t size, const void *values, uint32_t count);
 void wire_write_nullable_struct(struct wire_writer *w, int16_t version, wire_write_fn *write_one, const void *value);
+void wire_write_tagged_struct(struct wire_writer *w, int16_t version, wire_write_fn *write_one, const void *value);
 /* Tag, size and payload; write_one writes the payload (it runs twice, first to be counted). */
 void wire_write_tag(struct wire_writer *w, uint32_t tag, int16_t version, wire_write_fn *write_one, const void *from);
 

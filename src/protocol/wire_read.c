@@ -279,18 +279,36 @@ void *wire_read_struct_array(struct wire_reader *r, struct arena *arena, unsigne
     return array;
 }
 
-void *wire_read_nullable_struct(struct wire_reader *r, struct arena *arena, int16_t version,
-                                struct wire_element element)
+static void *read_struct(struct wire_reader *r, struct arena *arena, int16_t version, struct wire_element element)
 {
-    void *value = NULL;
+    void *value = arena_alloc(arena, element.size);
 
-    if (!wire_read_present(r))
-        return NULL;
-    value = arena_alloc(arena, element.size);
     if (value == NULL)
         wire_reader_fail(r, ERR_NOMEM, 0);
     else
         element.read(r, arena, version, value);
+    return value;
+}
+
+void *wire_read_nullable_struct(struct wire_reader *r, struct arena *arena, int16_t version,
+                                struct wire_element element)
+{
+    return wire_read_present(r) ? read_struct(r, arena, version, element) : NULL;
+}
+
+void *wire_read_tagged_struct(struct wire_reader *r, struct arena *arena, int16_t version, struct wire_element element)
+{
+    return wire_read_uvarint(r) > 0 ? read_struct(r, arena, version, element) : NULL;
+}
+
+void *wire_default_struct(struct wire_reader *r, struct arena *arena, void (*init)(void *), size_t size)
+{
+    void *value = r->err == ERR_OK ? arena_alloc(arena, size) : NULL;
+
+    if (value != NULL)
+        init(value);
+    else if (r->err == ERR_OK)
+        wire_reader_fail(r, ERR_NOMEM, 0);
     return value;
 }
 

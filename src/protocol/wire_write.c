@@ -271,6 +271,13 @@ void wire_write_nullable_struct(struct wire_writer *w, int16_t version, wire_wri
         write_one(w, version, value);
 }
 
+void wire_write_tagged_struct(struct wire_writer *w, int16_t version, wire_write_fn *write_one, const void *value)
+{
+    wire_write_uvarint(w, value == NULL ? 0 : 1);
+    if (value != NULL)
+        write_one(w, version, value);
+}
+
 void wire_write_tag(struct wire_writer *w, uint32_t tag, int16_t version, wire_write_fn *write_one, const void *from)
 {
     struct wire_writer count;

@@ -55,16 +55,6 @@ def condition(versions, outer):
     return 'version >= %d && version <= %d' % (low, high)
 
 
-def plain_condition(field, outer):
-    plain = field.plain
-    if not plain:
-        return None
-    low, high = min(plain), max(plain)
-    if len(plain) != high - low + 1:
-        raise SchemaError('plain, tagged and plain again: ' + field.name)
-    return condition((low, high), outer)
-
-
 def never_flexible(message):
     return message.flexible is None
 
@@ -77,7 +67,7 @@ class Emitter:
         self.needs_default = set()
         for struct in message.structs + [message.root]:
             for field in struct.fields:
-                if field.tagged and field.struct and not field.array and not field.nullable:
+                if field.tagged and field.struct and not field.array:
                     self.mark_default(field.struct)
 
     def mark_default(self, struct):
@@ -95,7 +85,7 @@ class Emitter:
         total = 0
         flexible = self.flexible_at(version)
         for field in struct.fields:
-            if version not in field.plain:
+            if field.tagged or not field.versions[0] <= version <= field.versions[1]:
                 continue
             compact = flexible and not field.inflexible
             if field.array or field.type in ('bytes', 'records'):
@@ -159,7 +149,7 @@ class Emitter:
             return '.%s = {.null = true}' % name if field.default == 'null' else None
         if field.struct:
             if field.nullable:
-                if field.default != 'null':
+                if field.default != 'null' and not field.tagged:
                     raise SchemaError('a nullable structure whose default is not null: ' + field.name)
                 return None
             inner = self.initials(field.struct)
@@ -198,7 +188,11 @@ class Emitter:
         if field.type == 'uuid':
             return '!uuid_is_zero(%s)' % at
         if field.struct:
-            return at + ' != NULL' if field.nullable else '!is_default_%s(&%s)' % (field.struct.c_name, at)
+            if not field.nullable:
+                return '!is_default_%s(&%s)' % (field.struct.c_name, at)
+            if field.default == 'null':
+                return at + ' != NULL'
+            return '(%s == NULL || !is_default_%s(%s))' % (at, field.struct.c_name, at)
         if field.type == 'bool':
             return '!' + at if field.default else at
         return '%s != %s' % (at, self.number(field) if field.default else '0')
@@ -220,7 +214,8 @@ class Emitter:
                 return 'read_%s(r, arena, version, &%s);' % (field.struct.c_name, at)
             if field.nullable != field.versions:
                 raise SchemaError('a structure that is nullable in some versions only: ' + field.name)
-            return '%s = wire_read_nullable_struct(r, arena, version, %s);' % (at, self.element(field))
+            return '%s = wire_read_%s_struct(r, arena, version, %s);' % (at, 'tagged' if tagged else 'nullable',
+                                                                         self.element(field))
         if field.type == 'records':
             return '%s = wire_read_records(r, arena, %s);' % (at, form)
         if field.type in ('string', 'bytes'):
@@ -238,7 +233,8 @@ class Emitter:
         if field.struct:
             if not field.nullable:
                 return 'write_%s(w, version, &%s);' % (field.struct.c_name, at)
-            return 'wire_write_nullable_struct(w, version, write_%s, %s);' % (field.struct.c_name, at)
+            return 'wire_write_%s_struct(w, version, write_%s, %s);' % ('tagged' if tagged else 'nullable',
+                                                                       field.struct.c_name, at)
         if field.type == 'records':
             return 'wire_write_records(w, %s, &%s);' % (form, at)
         if field.type in ('string', 'bytes'):
@@ -270,9 +266,9 @@ class Emitter:
         lines = ['    init_%s(to);\n' % name]
         outer = struct.versions
         for field in struct.fields:
-            test = plain_condition(field, outer)
-            if test is None:
+            if field.tagged:
                 continue
+            test = condition(field.versions, outer)
             if test:
                 lines.append('    if (%s)\n    ' % test)
             lines.append('    %s\n' % self.read(field, outer if not test else field.versions, False))
@@ -299,8 +295,14 @@ class Emitter:
                      '        while (wire_next_tag(r, &tags))\n'
                      '            switch (tags.tag) {\n')
         inside = (max(self.message.flexible[0], struct.versions[0]), struct.versions[1])
+        absent = [field for field in tagged if field.struct and field.nullable and not field.array
+                  and field.default != 'null']
+        for field in absent:
+            lines.insert(1, '        bool has_%d = false;\n' % field.tag)
         for field in tagged:
             lines.append('            case %d:\n' % field.tag)
+            if field in absent:
+                lines.append('                has_%d = true;\n' % field.tag)
             test = condition(field.tagged, inside)
             read = self.read(field, field.tagged, True)
             if test:
@@ -310,6 +312,10 @@ class Emitter:
                 lines.append('                %s\n' % read)
             lines.append('                break;\n')
         lines.append('            default:\n                wire_skip_tag(r);\n                break;\n            }\n')
+        for field in absent:    # its default is no null, so it must be made
+            name = field.struct.c_name
+            lines.append('        if (!has_%d)\n            m->%s = wire_default_struct(r, arena, init_%s, sizeof(struct %s));\n'
+                         % (field.tag, c_name(field), name, name))
         lines.append('    }\n')
         return lines
 
@@ -325,9 +331,9 @@ class Emitter:
         lines = []
         outer = struct.versions
         for field in struct.fields:
-            test = plain_condition(field, outer)
-            if test is None:
+            if field.tagged:
                 continue
+            test = condition(field.versions, outer)
             if test:
                 lines.append('    if (%s)\n    ' % test)
             lines.append('    %s\n' % self.write(field, outer if not test else field.versions, False))
@@ -415,6 +421,8 @@ class Emitter:
             notes.append('= %s' % (str(field.default).lower()))
         if field.default == 'null':
             notes.append('= null')
+        elif field.tagged and field.struct and field.nullable and not field.array:
+            notes.append('read as a structure of defaults where it is absent')
         return ' /* %s */' % ', '.join(notes) if notes else ''
 
     def structures(self):

@@ -8,13 +8,14 @@ edge stands a message:
 KIND is request, response, header, data, record (metadata log), key or value (coordinator logs). Below it, two
 spaces deeper a level, its fields in wire order, and before them the structures it uses twice ('struct NAME'):
 
-    NAME TYPE [RANGE] [nullable [RANGE]] [tag N [RANGE]] [inflexible] [= DEFAULT] [secret]
+    NAME TYPE [RANGE] [nullable [RANGE]] [tag N] [inflexible] [= DEFAULT] [secret]
 
-RANGE    the versions that have the field (or in which it may be null, or is a tagged field): '3', '2-4', '3+'.
-         Left out: all those of what holds the field.
+RANGE    the versions that have the field (or in which it may be null): '3', '2-4', '3+'. Left out: all those of
+         what holds the field.
 TYPE     bool int8 int16 int32 int64 uint16 uint32 float64 uuid string bytes records, a structure's name, or
          '[]' and one of these. A structure's fields stand below the field that first names it.
 tag N    a tagged field (KIP-482), left out of the bytes while it has its default.
+DEFAULT  a number, true, false or null; left out: zero, empty, or a structure of defaults.
 inflexible  keeps its old encoding in flexible versions.
 secret   never printed.
 """
@@ -68,12 +69,6 @@ class Field:
         self.default = None         # int, float, bool, str, or the word 'null'; None is the type's zero
         self.secret = False
         self.struct = None          # Struct, where the type is one
-
-    @property
-    def plain(self):
-        """The versions in which the field stands among the others, not among the tagged ones."""
-        versions = set(range(self.versions[0], self.versions[1] + 1))
-        return versions - set(range(self.tagged[0], self.tagged[1] + 1)) if self.tagged else versions
 
 
 class Struct:
@@ -149,7 +144,7 @@ def parse_field(words, outer):
             field.nullable = optional_range(field.versions)
         elif word == 'tag':
             field.tag = int(rest.pop(0))
-            field.tagged = optional_range(field.versions)
+            field.tagged = field.versions
         elif word == 'inflexible':
             field.inflexible = True
         elif word == 'secret':

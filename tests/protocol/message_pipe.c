@@ -1,0 +1,115 @@
+/*
+ * message_pipe: our codecs for programs in other languages to be held against (integration/schemas).
+ *
+ *     message_pipe samples SEED COUNT    COUNT random messages of each type and version: "NAME VERSION HEX" lines
+ *     message_pipe echo                  reads such lines; answers each with the HEX of what was decoded and encoded
+ *                                        again, or "! why"
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "message_sample.h"
+#include "protocol/gen/messages.h"
+
+enum { LINE_BYTES_MAX = 1024 * 1024, ARENA_BYTES_MAX = 64 * 1024 * 1024 };
+
+static void put_hex(struct bytes bytes)
+{
+    for (size_t i = 0; i < bytes.size; i++)
+        printf("%02x", bytes.data[i]);
+    putchar('\n');
+}
+
+static void put_samples(uint64_t seed, uint64_t count)
+{
+    struct sample sample = {.seed = seed};
+    struct arena arena;
+    struct bytes bytes;
+
+    arena_init(&arena, ARENA_BYTES_MAX);
+    sample.arena = &arena;
+    for (uint32_t i = 0; i < MESSAGE_TYPE_COUNT; i++) {
+        const struct message_type *type = message_types[i];
+        for (int16_t version = type->version_min; version <= type->version_max; version++) {
+            for (uint64_t j = 0; j < count; j++) {
+                void *message = sample_message(&sample, type, version);
+                enum err err = message_encode(type, version, message, &arena, &bytes);
+                assert(err == ERR_OK);
+                printf("%s %d ", type->name, version);
+                put_hex(bytes);
+                arena_reset(&arena);
+            }
+        }
+    }
+    arena_deinit(&arena);
+}
+
+static const struct message_type *find(const char *name, size_t size)
+{
+    for (uint32_t i = 0; i < MESSAGE_TYPE_COUNT; i++)
+        if (strlen(message_types[i]->name) == size && memcmp(message_types[i]->name, name, size) == 0)
+            return message_types[i];
+    return NULL;
+}
+
+static size_t from_hex(const char *text, uint8_t *bytes)
+{
+    size_t size = 0;
+
+    for (; text[0] > ' ' && text[1] > ' '; text += 2) {
+        char pair[3] = {text[0], text[1], '\0'};
+        bytes[size++] = (uint8_t)strtoul(pair, NULL, 16);
+    }
+    return size;
+}
+
+static void echo(const char *line, uint8_t *bytes)
+{
+    const char *space = strchr(line, ' ');
+    const struct message_type *type = space == NULL ? NULL : find(line, (size_t)(space - line));
+    struct wire_reader r;
+    struct arena arena;
+    struct bytes again;
+    char *end = NULL;
+
+    if (type == NULL) {
+        printf("! no such message\n");
+        return;
+    }
+    int16_t version = (int16_t)strtol(space, &end, 10);
+    wire_reader_init(&r, bytes_of(bytes, from_hex(end + 1, bytes)));
+    arena_init(&arena, ARENA_BYTES_MAX);
+    void *message = arena_alloc(&arena, type->structure->size);
+    enum err err = message_read(type, &r, &arena, version, message);
+    if (err != ERR_OK)
+        printf("! %s at %zu, wanted %zu, left %zu\n", err_name(err), wire_reader_position(&r), r.wanted, r.left);
+    else if (wire_reader_left(&r) != 0)
+        printf("! %zu bytes left\n", wire_reader_left(&r));
+    else if ((err = message_encode(type, version, message, &arena, &again)) != ERR_OK)
+        printf("! encoding: %s\n", err_name(err));
+    else
+        put_hex(again);
+    arena_deinit(&arena);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4 && strcmp(argv[1], "samples") == 0) {
+        put_samples(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
+        return 0;
+    }
+    if (argc == 2 && strcmp(argv[1], "echo") == 0) {
+        char *line = malloc(LINE_BYTES_MAX);
+        uint8_t *bytes = malloc(LINE_BYTES_MAX / 2);
+        assert(line != NULL && bytes != NULL);
+        while (fgets(line, LINE_BYTES_MAX, stdin) != NULL)
+            echo(line, bytes);
+        free(line);
+        free(bytes);
+        return 0;
+    }
+    fprintf(stderr, "usage: message_pipe samples SEED COUNT | message_pipe echo\n");
+    return 2;
+}
