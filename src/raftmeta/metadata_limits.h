@@ -5,9 +5,12 @@
 #define OTTLA_RAFTMETA_METADATA_LIMITS_H
 
 enum {
-    METADATA_BATCH_BYTES_MAX = 8 * 1024 * 1024,       /* of one batch of the metadata log; Kafka's raft bound */
+    METADATA_BATCH_BYTES_MAX = 8 * 1024 * 1024, /* of one batch of the metadata log; Kafka's raft bound */
+    METADATA_RECORD_ARENA_BYTES_MAX =
+        64 * 1024 * 1024, /* one record, decoded: arrays take more in memory than in bytes */
     CONTROLLER_SCRATCH_BYTES_MAX = 256 * 1024 * 1024, /* records of one step, before they are encoded */
     TOPIC_PARTITIONS_MAX = 1000 * 1000,               /* of one topic; a partition id beyond it is taken for damage */
+    SNAPSHOT_BYTES_MAX = 1024 * 1024 * 1024,          /* of a file that is read whole */
     SNAPSHOT_BATCH_RECORDS_MAX = 1024,                /* records in one batch of a snapshot, as Kafka has it */
 };
 
