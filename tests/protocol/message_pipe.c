@@ -4,6 +4,7 @@
  *     message_pipe samples SEED COUNT    COUNT random messages of each type and version: "NAME VERSION HEX" lines
  *     message_pipe echo                  reads such lines; answers each with the HEX of what was decoded and encoded
  *                                        again, or "! why"
+ *     message_pipe seeds DIR             one input of tests/fuzz/fuzz_message for each type, in its newest version
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -44,6 +45,39 @@ static void put_samples(uint64_t seed, uint64_t count)
         }
     }
     arena_deinit(&arena);
+}
+
+static int put_seeds(const char *folder)
+{
+    struct sample sample = {.seed = 1};
+    struct arena arena;
+    struct bytes bytes;
+
+    arena_init(&arena, ARENA_BYTES_MAX);
+    sample.arena = &arena;
+    for (uint32_t i = 0; i < MESSAGE_TYPE_COUNT; i++) {
+        const struct message_type *type = message_types[i];
+        uint32_t hash = sample_name_hash(type->name);
+        uint8_t pick[] = {(uint8_t)(hash >> 16), (uint8_t)(hash >> 8), (uint8_t)hash,
+                          (uint8_t)(type->version_max - type->version_min), 0};
+        char path[4096];
+
+        void *message = sample_message(&sample, type, type->version_max);
+        enum err err = message_encode(type, type->version_max, message, &arena, &bytes);
+        assert(err == ERR_OK);
+        snprintf(path, sizeof(path), "%s/%s", folder, type->name);
+        FILE *file = fopen(path, "wb");
+        if (file == NULL) {
+            perror(path);
+            return 1;
+        }
+        fwrite(pick, 1, sizeof(pick), file);
+        fwrite(bytes.data, 1, bytes.size, file);
+        fclose(file);
+        arena_reset(&arena);
+    }
+    arena_deinit(&arena);
+    return 0;
 }
 
 static const struct message_type *find(const char *name, size_t size)
@@ -100,6 +134,8 @@ int main(int argc, char **argv)
         put_samples(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
         return 0;
     }
+    if (argc == 3 && strcmp(argv[1], "seeds") == 0)
+        return put_seeds(argv[2]);
     if (argc == 2 && strcmp(argv[1], "echo") == 0) {
         char *line = malloc(LINE_BYTES_MAX);
         uint8_t *bytes = malloc(LINE_BYTES_MAX / 2);
@@ -110,6 +146,6 @@ int main(int argc, char **argv)
         free(bytes);
         return 0;
     }
-    fprintf(stderr, "usage: message_pipe samples SEED COUNT | message_pipe echo\n");
+    fprintf(stderr, "usage: message_pipe samples SEED COUNT | echo | seeds DIR\n");
     return 2;
 }

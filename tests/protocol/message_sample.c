@@ -16,6 +16,15 @@ uint64_t sample_draw(struct sample *sample, uint64_t below)
     return below == 0 ? z : z % below;
 }
 
+uint32_t sample_name_hash(const char *name)
+{
+    uint32_t hash = UINT32_C(2166136261);
+
+    for (; *name != '\0'; name++)
+        hash = (hash ^ (uint8_t)*name) * UINT32_C(16777619);
+    return hash >> 8;
+}
+
 static void *take(struct sample *sample, size_t count, size_t size)
 {
     void *room = arena_array(sample->arena, count == 0 ? 1 : count, size);

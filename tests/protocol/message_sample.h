@@ -13,6 +13,8 @@ struct sample {
     struct arena *arena; /* what the message points to; never over its limit in tests */
 };
 
+/* 24 bits that tell a message apart in inputs of fuzz_message: FNV-1a of its name. */
+uint32_t sample_name_hash(const char *name);
 uint64_t sample_draw(struct sample *sample, uint64_t below);
 /* A message in the arena with random values. */
 void *sample_message(struct sample *sample, const struct message_type *type, int16_t version);
