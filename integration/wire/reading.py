@@ -121,8 +121,11 @@ def test_fetch_waits(env):
         c.fetch_all(topic, {0: 4, 1: 1, 2: 0}, partition_max_bytes=1000, min_bytes=1 << 20, max_wait=3000)
         env.see("full partition, seconds", round(time.monotonic() - started))
         started = time.monotonic()
-        c.fetch_all(topic, {0: 0, 9: 0}, max_wait=3000, min_bytes=1 << 20)
+        c.fetch_all(topic, {0: 0, 1: 999}, max_wait=3000, min_bytes=1 << 20)
         env.see("an error ends the wait", time.monotonic() - started < 1, True)
+        started = time.monotonic()
+        c.fetch_all(topic, {0: 0, 9: 0}, max_wait=1000, min_bytes=1 << 20)
+        env.see("an unknown partition beside it, seconds", round(time.monotonic() - started))
 
 
 def test_fetch_isolation(env):
