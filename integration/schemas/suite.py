@@ -154,6 +154,20 @@ def test_our_bytes_are_kafkas(env):
     env.see("messages times versions", len(lines) // SAMPLES)
 
 
+def test_golden_bytes_are_kafkas(env):
+    """The bytes kept in tests/protocol/golden are what Kafka's codecs make of the same values."""
+    labels, bodies = [], []
+    for path in sorted((cache.INTEGRATION.parent / "tests/protocol/golden").iterdir()):
+        for entry in path.read_text(encoding="utf-8").split("\n\n")[1:]:
+            values, wire = entry.rstrip("\n").split("\n")
+            label = f"{path.name} {values.split(' ')[0]}"
+            if label not in [f"{name} {version}" for name, version in KEPT.items()]:
+                labels.append(label)
+                bodies.append(wire.split(" ")[1])
+    compare(labels, bodies, java([f"echo {label} {body}" for label, body in zip(labels, bodies)], env.folder))
+    env.see("messages times versions", len(labels))
+
+
 def test_kafkas_bytes_are_ours(env):
     """What Kafka's codecs encode from values drawn from its own definitions, we decode and encode to the same."""
     pipe = env.client_program("tests/protocol/message_pipe")

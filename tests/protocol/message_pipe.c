@@ -4,6 +4,7 @@
  *     message_pipe samples SEED COUNT    COUNT random messages of each type and version: "NAME VERSION HEX" lines
  *     message_pipe echo                  reads such lines; answers each with the HEX of what was decoded and encoded
  *                                        again, or "! why"
+ *     message_pipe golden DIR            the files of tests/protocol/golden, as they should be
  *     message_pipe seeds DIR             one input of tests/fuzz/fuzz_message for each type, in its newest version
  */
 #include <inttypes.h>
@@ -12,6 +13,7 @@
 
 #include "base/assert.h"
 #include "message_sample.h"
+#include "protocol/frame.h"
 #include "protocol/gen/messages.h"
 
 enum { LINE_BYTES_MAX = 1024 * 1024, ARENA_BYTES_MAX = 64 * 1024 * 1024 };
@@ -80,6 +82,70 @@ static int put_seeds(const char *folder)
     return 0;
 }
 
+/* The APIs of which every version has its bytes in the tree: those that a node cannot do without. */
+static const int16_t golden_keys[] = {
+    API_PRODUCE,           API_FETCH,
+    API_LIST_OFFSETS,      API_METADATA,
+    API_FIND_COORDINATOR,  API_API_VERSIONS,
+    API_CREATE_TOPICS,     API_DELETE_TOPICS,
+    API_INIT_PRODUCER_ID,  API_DESCRIBE_CONFIGS,
+    API_CREATE_PARTITIONS, API_DESCRIBE_CLUSTER,
+};
+
+static void put_golden_version(FILE *file, const struct message_type *type, int16_t version)
+{
+    struct request_header request = {.request_api_key = type->api_key,
+                                     .request_api_version = version,
+                                     .correlation_id = 0x01020304,
+                                     .client_id = BYTES_LITERAL("golden")};
+    struct response_header response = {.correlation_id = 0x01020304};
+    bool is_request = type->kind == MESSAGE_REQUEST;
+    struct arena arena;
+    struct sample sample = {.seed = (uint64_t)(4711 + version), .arena = &arena};
+    struct bytes parts[2];
+    char text[65536];
+    enum err err;
+
+    arena_init(&arena, ARENA_BYTES_MAX);
+    void *message = sample_message(&sample, type, version);
+    err = is_request ? message_encode(&request_header_message, frame_request_header_version(type->api_key, version),
+                                      &request, &arena, &parts[0])
+                     : message_encode(&response_header_message, frame_response_header_version(type->api_key, version),
+                                      &response, &arena, &parts[0]);
+    assert(err == ERR_OK);
+    err = message_encode(type, version, message, &arena, &parts[1]);
+    assert(err == ERR_OK);
+    message_print(type, version, message, text, sizeof(text));
+    fprintf(file, "\n%d %s\n", version, text);
+    for (size_t part = 0; part < 2; part++) {
+        for (size_t i = 0; i < parts[part].size; i++)
+            fprintf(file, "%02x", parts[part].data[i]);
+        fprintf(file, part == 0 ? " " : "\n");
+    }
+    arena_deinit(&arena);
+}
+
+static int put_golden(const char *folder)
+{
+    for (size_t i = 0; i < sizeof(golden_keys) / sizeof(golden_keys[0]) * 2; i++) {
+        const struct message_type *type =
+            i % 2 == 0 ? message_requests[golden_keys[i / 2]] : message_responses[golden_keys[i / 2]];
+        char path[4096];
+
+        snprintf(path, sizeof(path), "%s/%s", folder, type->name);
+        FILE *file = fopen(path, "w");
+        if (file == NULL) {
+            perror(path);
+            return 1;
+        }
+        fprintf(file, "# %s: version and values, then header and body as they go over the wire.\n", type->name);
+        for (int16_t version = type->version_min; version <= type->version_max; version++)
+            put_golden_version(file, type, version);
+        fclose(file);
+    }
+    return 0;
+}
+
 static const struct message_type *find(const char *name, size_t size)
 {
     for (uint32_t i = 0; i < MESSAGE_TYPE_COUNT; i++)
@@ -136,6 +202,8 @@ int main(int argc, char **argv)
     }
     if (argc == 3 && strcmp(argv[1], "seeds") == 0)
         return put_seeds(argv[2]);
+    if (argc == 3 && strcmp(argv[1], "golden") == 0)
+        return put_golden(argv[2]);
     if (argc == 2 && strcmp(argv[1], "echo") == 0) {
         char *line = malloc(LINE_BYTES_MAX);
         uint8_t *bytes = malloc(LINE_BYTES_MAX / 2);
@@ -146,6 +214,6 @@ int main(int argc, char **argv)
         free(bytes);
         return 0;
     }
-    fprintf(stderr, "usage: message_pipe samples SEED COUNT | echo | seeds DIR\n");
+    fprintf(stderr, "usage: message_pipe samples SEED COUNT | echo | golden DIR | seeds DIR\n");
     return 2;
 }

@@ -1,8 +1,8 @@
 /*
  * Rules, for every message in every version: what was written reads back equal and takes the size foretold (size);
  * bytes cut short are refused, wherever they are cut; counts and lengths that lie are refused without memory being
- * taken for them (known trap B010); fields that a version lacks are dropped in writing and have their default after
- * reading (B008); nothing crashes on any of it.
+ * taken for them (known trap B010), nor more than the arena's limit; fields that a version lacks are dropped in writing
+ * and have their default after reading (B008); nothing crashes on any of it.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -244,6 +244,32 @@ START_TEST(counts_and_lengths_that_lie)
 }
 END_TEST
 
+START_TEST(arena_limits_are_kept)
+{
+    for (uint32_t i = 0; i < MESSAGE_TYPE_COUNT; i++) {
+        const struct message_type *type = message_types[i];
+        struct encoded encoded;
+        enum err err = ERR_NOMEM;
+
+        encode_sample(&encoded, type, type->version_max, 11, false);
+        for (size_t limit = 0; err != ERR_OK; limit += 16) {
+            struct arena arena;
+            struct wire_reader r;
+            void *message = malloc(type->structure->size);
+
+            arena_init(&arena, limit);
+            wire_reader_init(&r, encoded.bytes);
+            err = message_read(type, &r, &arena, type->version_max, message);
+            ck_assert(err == ERR_OK || err == ERR_NOMEM);
+            ck_assert_uint_le(arena.held_bytes, limit);
+            arena_deinit(&arena);
+            free(message);
+        }
+        arena_deinit(&encoded.arena);
+    }
+}
+END_TEST
+
 START_TEST(versions_it_lacks_are_refused)
 {
     for (uint32_t i = 0; i < MESSAGE_TYPE_COUNT; i++) {
@@ -296,6 +322,7 @@ int main(void)
     tcase_add_test(tcase, slices_hold_the_same_bytes);
     tcase_add_test(tcase, cut_short_is_refused_at_every_byte);
     tcase_add_test(tcase, counts_and_lengths_that_lie);
+    tcase_add_test(tcase, arena_limits_are_kept);
     tcase_add_test(tcase, versions_it_lacks_are_refused);
     tcase_add_test(tcase, printing_is_bounded);
     suite_add_tcase(suite, tcase);

@@ -8,11 +8,13 @@
 
 #include "protocol/gen/api_versions.h"
 #include "protocol/gen/config_record.h"
+#include "protocol/gen/consumer_group_member_metadata_record.h"
 #include "protocol/gen/create_topics.h"
 #include "protocol/gen/describe_topic_partitions.h"
 #include "protocol/gen/fetch.h"
 #include "protocol/gen/list_offsets.h"
 #include "protocol/gen/metadata.h"
+#include "protocol/gen/offset_commit.h"
 #include "protocol/gen/sasl_authenticate.h"
 
 static struct arena arena;
@@ -131,6 +133,69 @@ START_TEST(newer_fields_are_dropped)
 }
 END_TEST
 
+/* Versions that Kafka 4 has no definition of any more, so no oracle either: layouts as in Kafka 3. */
+START_TEST(versions_kept_for_old_clients)
+{
+    struct list_offsets_partition asked = {.partition_index = 1, .timestamp = -2, .max_num_offsets = 5};
+    struct list_offsets_topic topic = {.name = BYTES_LITERAL("t"), .partitions = &asked, .partitions_count = 1};
+    struct list_offsets_request request = {
+        .replica_id = -1, .topics = &topic, .topics_count = 1, .isolation_level = 1, .timeout_ms = 9};
+    int64_t offsets[] = {7, 0};
+    struct list_offsets_partition_response answer = {.partition_index = 1,
+                                                     .error_code = 3,
+                                                     .old_style_offsets = offsets,
+                                                     .old_style_offsets_count = 2,
+                                                     .offset = 99,
+                                                     .timestamp = 98};
+    struct list_offsets_topic_response answers = {
+        .name = BYTES_LITERAL("t"), .partitions = &answer, .partitions_count = 1};
+    struct list_offsets_response response = {.throttle_time_ms = 5, .topics = &answers, .topics_count = 1};
+    struct offset_commit_request_partition commit = {
+        .partition_index = 1, .committed_offset = 2, .commit_timestamp = 3, .committed_metadata = BYTES_LITERAL("m")};
+    struct offset_commit_request_topic commits = {
+        .name = BYTES_LITERAL("t"), .partitions = &commit, .partitions_count = 1};
+    struct offset_commit_request old = {.group_id = BYTES_LITERAL("g"),
+                                        .generation_id_or_member_epoch = 4,
+                                        .member_id = BYTES_LITERAL("x"),
+                                        .retention_time_ms = 6,
+                                        .topics = &commits,
+                                        .topics_count = 1};
+
+    ck_assert_bytes(encode(&list_offsets_request_message, 0, &request),
+                    "\xff\xff\xff\xff\0\0\0\x01\0\x01t\0\0\0\x01\0\0\0\x01\xff\xff\xff\xff\xff\xff\xff\xfe\0\0\0\x05");
+    ck_assert_bytes(encode(&list_offsets_response_message, 0, &response),
+                    "\0\0\0\x01\0\x01t\0\0\0\x01\0\0\0\x01\0\x03\0\0\0\x02\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\0");
+    ck_assert_bytes(encode(&offset_commit_request_message, 1, &old),
+                    "\0\x01g\0\0\0\x04\0\x01x\0\0\0\x01\0\x01t\0\0\0\x01\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0"
+                    "\x03\0\x01m");
+}
+END_TEST
+
+/* A consumer group member's classic part: its default is a structure of defaults, and null must be told (as Kafka's
+ * own coordinator does), else Kafka takes the member for a classic one. Presence is a uvarint among tagged fields. */
+START_TEST(nullable_structure_as_a_tagged_field)
+{
+    struct classic_member_metadata classic = {.session_timeout_ms = 5};
+    struct consumer_group_member_metadata_value value, back;
+    struct wire_reader r;
+    struct bytes bytes;
+
+    consumer_group_member_metadata_value_init(&value);
+    ck_assert_bytes(encode(&consumer_group_member_metadata_value_message, 0, &value),
+                    "\x01\x01\x01\x01\x01\x01\xff\xff\xff\xff\x01\x01\0\x01\0");
+    value.classic_member_metadata = &classic;
+    ck_assert_bytes(encode(&consumer_group_member_metadata_value_message, 0, &value),
+                    "\x01\x01\x01\x01\x01\x01\xff\xff\xff\xff\x01\x01\0\x07\x01\0\0\0\x05\x01\0");
+    classic.session_timeout_ms = 0;
+    bytes = encode(&consumer_group_member_metadata_value_message, 0, &value);
+    ck_assert_bytes(bytes, "\x01\x01\x01\x01\x01\x01\xff\xff\xff\xff\x01\0");
+    wire_reader_init(&r, bytes);
+    ck_assert_int_eq(consumer_group_member_metadata_value_read(&r, &arena, 0, &back), ERR_OK);
+    ck_assert_ptr_nonnull(back.classic_member_metadata);
+    ck_assert_int_eq(back.classic_member_metadata->session_timeout_ms, 0);
+}
+END_TEST
+
 START_TEST(null_and_empty_arrays)
 {
     struct metadata_request request;
@@ -208,6 +273,8 @@ int main(void)
     tcase_add_test(tcase, unknown_tags_are_skipped);
     tcase_add_test(tcase, a_tag_of_a_later_version_is_unknown);
     tcase_add_test(tcase, newer_fields_are_dropped);
+    tcase_add_test(tcase, versions_kept_for_old_clients);
+    tcase_add_test(tcase, nullable_structure_as_a_tagged_field);
     tcase_add_test(tcase, null_and_empty_arrays);
     tcase_add_test(tcase, nullable_structures);
     tcase_add_test(tcase, prints_what_it_may);
