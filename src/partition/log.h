@@ -22,6 +22,7 @@
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/slice.h"
 #include "base/uuid.h"
 #include "partition/log_config.h"
@@ -99,7 +100,7 @@ struct log_append {
     int64_t last_offset;
     int64_t max_timestamp; /* of a duplicate: the old batch's */
     /* the log's */
-    struct log_append *next, *previous;
+    struct list_node node;
 };
 
 /*
@@ -117,7 +118,7 @@ struct log_sync {
     int64_t offset; /* in: everything below it; at most the end offset */
     void (*done)(struct log_sync *op);
     enum err err;          /* out: ERR_KAFKA_STORAGE_ERROR, ERR_CLOSED */
-    struct log_sync *next; /* the log's */
+    struct list_node node; /* the log's */
 };
 /* One sync serves all that wait for it. */
 void partition_log_sync(struct partition_log *log, struct log_sync *op);
@@ -143,16 +144,42 @@ struct log_read {
                             short where bytes_max says so */
     int64_t next_offset; /* the end of what was read, where it is known; else -1 */
     /* the log's */
-    struct log_read *next;
+    struct list_node node;
 };
 void partition_log_read(struct partition_log *log, struct log_read *op);
 
+/* How many bytes lie between two offsets: an upper bound, exact to the index interval while the segment is open. */
+uint64_t partition_log_bytes_between(const struct partition_log *log, int64_t from, int64_t to);
+
+/* --- find by time --- */
+
+enum { LOG_FIND_MAX_TIMESTAMP = -1 };
+
+struct log_find {
+    int64_t timestamp; /* in: the first record at or after it, ms; LOG_FIND_MAX_TIMESTAMP: the first that has the
+                          greatest */
+    void (*done)(struct log_find *op);
+    /* out */
+    enum err err;          /* ERR_CORRUPT_MESSAGE, ERR_KAFKA_STORAGE_ERROR, ERR_NOMEM, ERR_CLOSED */
+    int64_t offset;        /* -1: no such record */
+    int64_t out_timestamp; /* the record's */
+};
+/* Compressed batches are opened; all reading is done by jobs. Control records do not count. */
+void partition_log_find(struct partition_log *log, struct log_find *op);
+
 /* --- facts --- */
+
+/* The segments, oldest first (ListOffsets v0). */
+uint32_t partition_log_segment_count(const struct partition_log *log);
+int64_t partition_log_segment_base(const struct partition_log *log, uint32_t slot);
+int64_t partition_log_segment_max_timestamp(const struct partition_log *log, uint32_t slot); /* -1: none */
 
 int64_t partition_log_start_offset(const struct partition_log *log);
 int64_t partition_log_end_offset(const struct partition_log *log);
 /* Everything below is on stable storage. */
 int64_t partition_log_synced_offset(const struct partition_log *log);
+/* What recovery-point-offset-checkpoint is to say: a crash makes the next start read from the segment that holds it. */
+int64_t partition_log_recovery_point(const struct partition_log *log);
 uint64_t partition_log_size(const struct partition_log *log); /* bytes of all .log files */
 /* First offset of the earliest open transaction; INT64_MAX when there is none. */
 int64_t partition_log_first_open_offset(const struct partition_log *log);

@@ -15,6 +15,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/uuid.h"
+#include "partition/checkpoint.h"
 
 enum { LOG_DIR_CLUSTER_ID_BYTES_MAX = 255 };
 
@@ -69,14 +70,9 @@ MUST_CHECK enum err log_dir_set_aside(struct log_dir *dir, struct bytes topic, i
 
 enum log_dir_checkpoint { LOG_DIR_RECOVERY_POINT, LOG_DIR_START_OFFSET, LOG_DIR_HIGH_WATERMARK, LOG_DIR_CHECKPOINTS };
 
-struct log_dir_checkpoint_entry {
-    struct bytes topic;
-    int32_t partition;
-    int64_t offset;
-};
 /* Replaces recovery-point-offset-checkpoint, log-start-offset-checkpoint or replication-offset-checkpoint as a whole.
  */
 MUST_CHECK enum err log_dir_write_checkpoint(struct log_dir *dir, enum log_dir_checkpoint which,
-                                             const struct log_dir_checkpoint_entry *entries, uint32_t count);
+                                             const struct checkpoint_offset *entries, uint32_t count);
 
 #endif

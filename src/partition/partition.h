@@ -18,13 +18,16 @@
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/slice.h"
 #include "base/uuid.h"
 #include "partition/log.h"
 #include "partition/log_config.h"
 #include "partition/partition_env.h"
+#include "protocol/batch_validate.h"
 
 struct partition;
+struct batch_builder;
 
 struct partition_spec {
     struct bytes topic; /* copied */
@@ -65,9 +68,12 @@ void partition_delete(struct partition *partition, struct partition_close *op);
 
 /* --- produce --- */
 
-struct partition_record_error {
-    int32_t index; /* of the record in its batch */
-    const char *message;
+enum partition_append_state {
+    PARTITION_APPEND_NEW,
+    PARTITION_APPEND_LOADING, /* waits for the partition to be usable */
+    PARTITION_APPEND_LOGGING, /* in the log's queue */
+    PARTITION_APPEND_ACKING,  /* waits for the high watermark */
+    PARTITION_APPEND_COMPLETED,
 };
 
 struct partition_append {
@@ -86,15 +92,16 @@ struct partition_append {
     int64_t log_append_time_ms; /* -1 unless the topic stamps */
     int64_t log_start_offset;   /* -1 with most errors, as in Kafka */
     int32_t record_count;
-    struct partition_record_error *record_errors;
+    struct batch_record_error *record_errors; /* in arena */
     uint32_t record_error_count;
     const char *message; /* NULL: the error's own text will do */
     /* the partition's */
     struct log_append log_append;
     struct partition *partition;
-    int64_t wait_offset; /* the high watermark that completes it */
-    struct partition_append *next, *previous;
-    int state;
+    int64_t wait_offset;           /* the high watermark that completes it */
+    struct batch_builder *rebuilt; /* holds the batch where the topic wants another codec */
+    struct list_node node;
+    enum partition_append_state state;
 };
 
 /*
@@ -145,7 +152,7 @@ struct partition_read {
     /* the partition's */
     struct log_read log_read;
     struct partition *partition;
-    struct partition_read *next;
+    struct list_node node;
 };
 void partition_read(struct partition *partition, struct partition_read *op);
 
@@ -157,14 +164,15 @@ uint64_t partition_readable_bytes(const struct partition *partition, int64_t off
 /* --- waiting --- */
 
 /*
- * Told once when the high watermark, the last stable offset or the log start moves, the leader changes, the partition
- * fails or goes away; then not again until re-armed. Lives in its owner (a fetch session's entry, a waiting fetch).
+ * Told once when the high watermark, the last stable offset or the log start moves, the leader changes or the partition
+ * fails; then not again until re-armed. When the partition goes away it is told a last time, armed or not, with
+ * partition NULL. Lives in its owner (a fetch session's entry, a waiting fetch).
  */
 struct partition_watch {
-    void (*told)(struct partition_watch *watch); /* may read, re-arm and remove; partition_gone says if it is the end */
+    void (*told)(struct partition_watch *watch); /* may read, re-arm and remove */
     /* the partition's */
     struct partition *partition; /* NULL: not added, or the partition is gone */
-    struct partition_watch *next, *previous;
+    struct list_node node;
     bool armed;
 };
 /* Adds it, armed. */
@@ -203,8 +211,8 @@ struct partition_offsets {
     uint32_t offset_count;
     /* the partition's */
     struct partition *partition;
-    struct partition_offsets *next;
-    void *lookup;
+    struct log_find find;
+    struct list_node node;
 };
 void partition_offsets(struct partition *partition, struct partition_offsets *op);
 
@@ -213,6 +221,7 @@ void partition_offsets(struct partition *partition, struct partition_offsets *op
 int64_t partition_start_offset(const struct partition *partition);
 int64_t partition_end_offset(const struct partition *partition);
 int64_t partition_synced_offset(const struct partition *partition);
+int64_t partition_recovery_point(const struct partition *partition); /* for recovery-point-offset-checkpoint */
 int64_t partition_high_watermark(const struct partition *partition);
 int64_t partition_last_stable_offset(const struct partition *partition);
 int32_t partition_leader_epoch(const struct partition *partition);

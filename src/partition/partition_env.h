@@ -12,19 +12,27 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fs.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/rng.h"
 
-struct partition_log;
-
-/* The logs of one home reactor that have files open, least recently used first. Over the bound the oldest gives its
- * files back. */
+/* The logs of one home reactor that have files open, least recently used first. Over the bound the oldest that can
+ * gives its files back. */
 struct partition_files {
-    struct partition_log *oldest, *newest;
+    struct list logs;
     uint32_t open_count; /* files */
-    uint32_t open_max;   /* files; 0: PARTITION_OPEN_FILES_DEFAULT */
+    uint32_t open_max;
 };
+
+enum { PARTITION_OPEN_FILES_DEFAULT = 4096 };
+
+/* open_max 0: PARTITION_OPEN_FILES_DEFAULT. */
+static inline void partition_files_init(struct partition_files *files, uint32_t open_max)
+{
+    *files = (struct partition_files){.open_max = open_max == 0 ? PARTITION_OPEN_FILES_DEFAULT : open_max};
+    list_init(&files->logs);
+}
 
 struct partition_limits {
     int64_t sync_interval_ns;   /* what was written is synced at the latest after this; 0: PARTITION_SYNC_INTERVAL_NS */

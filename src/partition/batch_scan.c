@@ -1,0 +1,122 @@
+#include "partition/batch_scan.h"
+
+#include "base/assert.h"
+#include "base/big_endian.h"
+#include "base/mem.h"
+
+enum {
+    BUFFER_BYTES_HEADS = 8 * 1024,    /* an index interval and a half */
+    BUFFER_BYTES_BODIES = 128 * 1024, /* from where larger reads bring no more (limits.md 1.4) */
+    OLD_MESSAGE_BYTES_MIN = 14,       /* CRC, magic, attributes, two lengths */
+};
+
+/* A message of magic 0 or 1 is whole data that we do not read, and no damage to be cut off: at least its length makes
+ * sense, while a hole of zeroes has none. */
+static bool is_old(const uint8_t *at)
+{
+    return at[BATCH_FIELD_MAGIC] < BATCH_MAGIC && (int64_t)big_endian_load_u64(at) >= 0 &&
+           (int32_t)big_endian_load_u32(at + BATCH_FIELD_LENGTH) >= OLD_MESSAGE_BYTES_MIN;
+}
+
+static enum err head_read(const uint8_t *at, struct batch_header *head)
+{
+    enum err err = batch_peek(bytes_of(at, BATCH_HEADER_BYTES), head, NULL);
+
+    if (err == ERR_CORRUPT_MESSAGE)
+        return is_old(at) ? ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT : ERR_DAMAGED;
+    if (err != ERR_OK && err != ERR_END)
+        return err;
+    return head->base_offset > INT64_MAX - 1 - head->last_offset_delta ? ERR_DAMAGED : ERR_OK;
+}
+
+void batch_scan_init(struct batch_scan *scan, struct fs_file *file, uint64_t position, uint64_t limit,
+                     enum batch_scan_depth depth)
+{
+    *scan = (struct batch_scan){.file = file, .position = position, .limit = limit, .depth = depth};
+}
+
+void batch_scan_deinit(struct batch_scan *scan)
+{
+    mem_free(scan->buffer);
+    *scan = (struct batch_scan){0};
+}
+
+/* Bytes of the buffer from position on. */
+static size_t buffered(const struct batch_scan *scan)
+{
+    if (scan->position < scan->buffer_position || scan->position >= scan->buffer_position + scan->buffer_filled)
+        return 0;
+    return (size_t)(scan->buffer_position + scan->buffer_filled - scan->position);
+}
+
+/* Makes at least want bytes from position on lie in the buffer; want does not pass the limit. */
+static enum err fill(struct batch_scan *scan, size_t want)
+{
+    size_t room = scan->depth == BATCH_SCAN_HEADS ? BUFFER_BYTES_HEADS : BUFFER_BYTES_BODIES;
+    size_t keep = buffered(scan);
+    size_t size = 0;
+    size_t got = 0;
+    enum err err = ERR_OK;
+
+    if (keep >= want)
+        return ERR_OK;
+    if (room < want)
+        room = want;
+    if (scan->buffer_room < room) {
+        uint8_t *grown = mem_alloc(room);
+
+        if (grown == NULL)
+            return ERR_NOMEM;
+        if (keep > 0)
+            memcpy(grown, scan->buffer + (scan->position - scan->buffer_position), keep);
+        mem_free(scan->buffer);
+        scan->buffer = grown;
+        scan->buffer_room = room;
+    } else if (keep > 0) {
+        memmove(scan->buffer, scan->buffer + (scan->position - scan->buffer_position), keep);
+    }
+    scan->buffer_position = scan->position;
+    scan->buffer_filled = keep;
+    size = scan->buffer_room - keep;
+    if (size > scan->limit - scan->position - keep)
+        size = (size_t)(scan->limit - scan->position - keep);
+    if (scan->cached_only)
+        err = fs_read_cached(scan->file, scan->position + keep, scan->buffer + keep, size, &got);
+    else
+        err = fs_read(scan->file, scan->position + keep, scan->buffer + keep, size, &got);
+    if (err != ERR_OK)
+        return err;
+    scan->buffer_filled += got;
+    return scan->buffer_filled >= want ? ERR_OK : ERR_DAMAGED; /* the file is shorter than was said */
+}
+
+enum err batch_scan_next(struct batch_scan *scan, struct batch_header *head, struct bytes *batch)
+{
+    const uint8_t *at = NULL;
+    enum err err = ERR_OK;
+
+    assert(scan->position <= scan->limit);
+    if (scan->position == scan->limit)
+        return ERR_END;
+    if (scan->limit - scan->position < BATCH_HEADER_BYTES)
+        return ERR_DAMAGED;
+    err = fill(scan, BATCH_HEADER_BYTES);
+    if (err != ERR_OK)
+        return err;
+    err = head_read(scan->buffer + (scan->position - scan->buffer_position), head);
+    if (err != ERR_OK)
+        return err;
+    if (head->size > scan->limit - scan->position)
+        return ERR_DAMAGED;
+    if (scan->depth != BATCH_SCAN_HEADS) {
+        err = fill(scan, head->size);
+        if (err != ERR_OK)
+            return err;
+    }
+    at = scan->buffer + (scan->position - scan->buffer_position);
+    *batch = bytes_of(at, scan->depth == BATCH_SCAN_HEADS ? BATCH_HEADER_BYTES : head->size);
+    if (scan->depth == BATCH_SCAN_CHECKED && !batch_crc_is_valid(*batch))
+        return ERR_DAMAGED;
+    scan->position += head->size;
+    return ERR_OK;
+}

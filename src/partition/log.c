@@ -1,0 +1,529 @@
+#include "partition/log.h"
+
+#include <inttypes.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "partition/log_internal.h"
+#include "partition/partition_limits.h"
+
+void log_free(struct partition_log *log)
+{
+    if (log == NULL)
+        return;
+    assert(log->jobs == 0 && list_is_empty(&log->appends) && list_is_empty(&log->reads) && list_is_empty(&log->syncs));
+    if (log->adopted)
+        loop_timer_stop(log->env->loop, &log->timer);
+    for (uint32_t i = 0; i < log->segment_count; i++) {
+        log_file_close(log, log->segments[i]);
+        segment_deinit(log->segments[i]);
+        mem_free(log->segments[i]);
+    }
+    mem_free(log->segments);
+    epoch_cache_deinit(&log->epochs);
+    producer_state_deinit(&log->producers);
+    mem_free(log->dir);
+    mem_free(log->topic);
+    mem_free(log);
+}
+
+/* --- segments --- */
+
+struct segment *log_last_segment(const struct partition_log *log)
+{
+    return log->segment_count == 0 ? NULL : log->segments[log->segment_count - 1];
+}
+
+struct segment *log_segment_at(const struct partition_log *log, int64_t offset, uint32_t *slot)
+{
+    uint32_t low = 0;
+    uint32_t high = log->segment_count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (log->segments[middle]->base_offset <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0)
+        return NULL;
+    if (slot != NULL)
+        *slot = low - 1;
+    return log->segments[low - 1];
+}
+
+enum err log_segment_add(struct partition_log *log, struct segment *segment)
+{
+    assert(log->segment_count == 0 || log_last_segment(log)->base_offset < segment->base_offset);
+    if (log->segment_count == log->segment_room) {
+        uint32_t room = log->segment_room == 0 ? 1 : log->segment_room * 2;
+        struct segment **grown = mem_realloc(log->segments, room * sizeof(struct segment *));
+
+        if (grown == NULL)
+            return ERR_NOMEM;
+        log->segments = grown;
+        log->segment_room = room;
+    }
+    log->segments[log->segment_count++] = segment;
+    return ERR_OK;
+}
+
+/* --- files --- */
+
+static void files_give_back(struct partition_log *log);
+
+void log_use(struct partition_log *log)
+{
+    log->last_use_ns = loop_now_ns(log->env->loop);
+    if (log->open_files > 0) {
+        list_remove(&log->by_use);
+        list_add_last(&log->env->files->logs, &log->by_use);
+    }
+}
+
+void log_file_opened(struct partition_log *log, struct segment *segment, struct fs_file *file)
+{
+    struct partition_files *files = log->env->files;
+
+    assert(segment->file == NULL);
+    segment->file = file;
+    files->open_count++;
+    if (log->open_files++ == 0)
+        list_add_last(&files->logs, &log->by_use);
+    log_use(log);
+    if (files->open_count > files->open_max) {
+        struct list_node *oldest = list_first(&files->logs);
+        struct partition_log *other = LIST_ENTRY(oldest, struct partition_log, by_use);
+
+        if (other != log) {
+            log_use(other); /* so that the next one over the bound asks another */
+            files_give_back(other);
+        }
+    }
+    log_timer_set(log);
+}
+
+void log_file_close(struct partition_log *log, struct segment *segment)
+{
+    if (segment->file == NULL)
+        return;
+    fs_file_drop(segment->file);
+    segment->file = NULL;
+    log->env->files->open_count--;
+    if (--log->open_files == 0)
+        list_remove(&log->by_use);
+}
+
+struct segment_job {
+    struct loop_job job;
+    struct partition_log *log;
+    struct segment *segment;
+    int64_t base_offset;
+    uint64_t size;
+    int32_t index_interval_bytes;
+    bool writable;
+    struct fs_file *file;
+    struct offset_index offsets;
+    struct time_index times;
+    enum err err;
+};
+
+static void open_run(struct loop_job *base)
+{
+    struct segment_job *job = LIST_ENTRY(base, struct segment_job, job);
+    const struct partition_log *log = job->log;
+    struct log_path path;
+
+    log_path_segment(&path, log->dir, job->base_offset, SEGMENT_LOG);
+    job->err = fs_open(log->env->fs, path.text, job->writable ? FS_READ | FS_WRITE : FS_READ, &job->file);
+    if (job->err != ERR_OK)
+        return;
+    job->err = segment_read_indexes(log->env->fs, log->dir, job->base_offset, job->file, job->size,
+                                    job->index_interval_bytes, &job->offsets, &job->times);
+    if (job->err != ERR_OK) {
+        fs_file_drop(job->file);
+        job->file = NULL;
+    }
+}
+
+static void open_done(struct loop_job *base)
+{
+    struct segment_job *job = LIST_ENTRY(base, struct segment_job, job);
+    struct partition_log *log = job->log;
+    struct segment *segment = job->segment;
+    enum err err = job->err;
+
+    segment->opening = NULL;
+    if (err == ERR_OK) {
+        log_file_opened(log, segment, job->file);
+        segment_drop_indexes(segment);
+        segment->offsets = job->offsets;
+        segment->times = job->times;
+        segment->indexed = true;
+    }
+    mem_free(job);
+    if (err == ERR_OK) {
+        log_appends_drain(log);
+        log_reads_retry(log);
+    } else {
+        err = log_storage_error(log, err, "segment not opened");
+        log_appends_fail(log, err);
+        log_reads_fail(log, err);
+    }
+    log_job_ended(log);
+}
+
+enum err log_segment_open(struct partition_log *log, struct segment *segment)
+{
+    struct segment_job *job = NULL;
+
+    assert(segment->file == NULL);
+    if (segment->opening != NULL)
+        return ERR_OK;
+    job = mem_calloc(1, sizeof(*job));
+    if (job == NULL)
+        return ERR_NOMEM;
+    job->job.run = open_run;
+    job->job.done = open_done;
+    job->log = log;
+    job->segment = segment;
+    job->base_offset = segment->base_offset;
+    job->size = segment->size;
+    job->index_interval_bytes = log->config.index_interval_bytes;
+    job->writable = segment == log_last_segment(log);
+    segment->opening = job;
+    log_job_started(log);
+    loop_submit(log->env->loop, &job->job);
+    return ERR_OK;
+}
+
+/* --- giving files back --- */
+
+struct idle_job {
+    struct loop_job job;
+    struct partition_log *log;
+    int64_t last_use_ns; /* when it was decided: a use since then keeps the files open */
+    uint32_t tail_count;
+    enum err err;
+    struct segment_index_tail tails[];
+};
+
+static void idle_run(struct loop_job *base)
+{
+    struct idle_job *job = LIST_ENTRY(base, struct idle_job, job);
+
+    for (uint32_t i = 0; i < job->tail_count && job->err == ERR_OK; i++)
+        job->err = segment_index_tail_write(job->log->env->fs, job->log->dir, &job->tails[i], false);
+}
+
+static bool is_at_rest(const struct partition_log *log)
+{
+    return log->jobs == 0 && list_is_empty(&log->appends) && list_is_empty(&log->reads) && log->unsynced_bytes == 0;
+}
+
+static void idle_done(struct loop_job *base)
+{
+    struct idle_job *job = LIST_ENTRY(base, struct idle_job, job);
+    struct partition_log *log = job->log;
+
+    log->giving_back = false;
+    for (uint32_t i = 0; i < job->tail_count; i++) {
+        struct segment *segment = log_segment_at(log, job->tails[i].base_offset, NULL);
+
+        if (job->err == ERR_OK && segment != NULL && segment->base_offset == job->tails[i].base_offset)
+            segment_index_tail_done(segment, &job->tails[i]);
+        segment_index_tail_deinit(&job->tails[i]);
+    }
+    if (job->err == ERR_OK && log->jobs == 1 && log->unsynced_bytes == 0 && list_is_empty(&log->appends) &&
+        list_is_empty(&log->reads) && log->last_use_ns == job->last_use_ns) {
+        for (uint32_t i = 0; i < log->segment_count; i++) {
+            log_file_close(log, log->segments[i]);
+            segment_drop_indexes(log->segments[i]);
+        }
+    } else if (job->err != ERR_OK) {
+        (void)log_storage_error(log, job->err, "indexes not written");
+    }
+    mem_free(job);
+    log_timer_set(log);
+    log_job_ended(log);
+}
+
+static void files_give_back(struct partition_log *log)
+{
+    struct idle_job *job = NULL;
+
+    if (!is_at_rest(log) || log->segment_count == 0 || log->closing != NULL || log->failed)
+        return;
+    job = mem_calloc(1, sizeof(*job) + log->segment_count * sizeof(job->tails[0]));
+    if (job == NULL)
+        return; /* they stay open until the timer asks again */
+    job->job.run = idle_run;
+    job->job.done = idle_done;
+    job->log = log;
+    job->last_use_ns = log->last_use_ns;
+    log->giving_back = true;
+    if (log_last_segment(log)->indexed)
+        segment_seal_times(log_last_segment(log));
+    for (uint32_t i = 0; i < log->segment_count; i++) {
+        const struct segment *segment = log->segments[i];
+
+        if (!segment->indexed ||
+            (segment->offsets.written == segment->offsets.count && segment->times.written == segment->times.count))
+            continue;
+        if (segment_index_tail_take(segment, &job->tails[job->tail_count]) == ERR_OK)
+            job->tail_count++;
+    }
+    log_job_started(log);
+    loop_submit(log->env->loop, &job->job);
+}
+
+/* --- time --- */
+
+static int64_t sync_interval_ns(const struct partition_log *log)
+{
+    int64_t interval =
+        log->env->limits.sync_interval_ns > 0 ? log->env->limits.sync_interval_ns : PARTITION_SYNC_INTERVAL_NS;
+
+    return log->config.flush_ms < interval / 1000000 ? log->config.flush_ms * 1000000 : interval;
+}
+
+static int64_t idle_ns(const struct partition_log *log)
+{
+    return log->env->limits.idle_ns > 0 ? log->env->limits.idle_ns : PARTITION_IDLE_NS;
+}
+
+void log_timer_set(struct partition_log *log)
+{
+    int64_t due = INT64_MAX;
+
+    if (!log->adopted || log->closing != NULL || log->failed)
+        return;
+    if (log->unsynced_bytes > 0 && log->sync_job == NULL)
+        due = log->unsynced_since_ns + sync_interval_ns(log);
+    if (log->open_files > 0 && !log->giving_back && log->last_use_ns + idle_ns(log) < due)
+        due = log->last_use_ns + idle_ns(log);
+    if (due == INT64_MAX)
+        loop_timer_stop(log->env->loop, &log->timer);
+    else if (log->timer.heap_slot == 0 || log->timer.due_ns > due)
+        loop_timer_start(log->env->loop, &log->timer, due);
+}
+
+static void timer_fired(struct loop_timer *timer)
+{
+    struct partition_log *log = LIST_ENTRY(timer, struct partition_log, timer);
+    int64_t now = loop_now_ns(log->env->loop);
+
+    if (log->unsynced_bytes > 0 && log->sync_job == NULL && now >= log->unsynced_since_ns + sync_interval_ns(log))
+        log_sync_start(log);
+    if (log->open_files > 0 && !log->giving_back && now >= log->last_use_ns + idle_ns(log)) {
+        if (is_at_rest(log))
+            files_give_back(log);
+        else
+            log_use(log);
+    }
+    log_timer_set(log);
+}
+
+void partition_log_adopt(struct partition_log *log)
+{
+    assert(!log->adopted);
+    log->adopted = true;
+    log->timer.fired = timer_fired;
+    log->last_use_ns = loop_now_ns(log->env->loop);
+    if (log->segment_count > 0 && log->config.segment_jitter_ms > 0)
+        log_last_segment(log)->jitter_ms = (int64_t)rng_below(log->env->rng, (uint64_t)log->config.segment_jitter_ms);
+    if (log->unsynced_bytes > 0) { /* what recovery found above the recovery point */
+        log->unsynced_since_ns = log->last_use_ns;
+        log_timer_set(log);
+    }
+}
+
+/* --- failure, change, jobs --- */
+
+static bool is_fatal(enum err err)
+{
+    return err == ERR_IO || err == ERR_PERMISSION || err == ERR_NOT_FOUND;
+}
+
+enum err log_storage_error(struct partition_log *log, enum err err, const char *what)
+{
+    if (err == ERR_NOMEM || err == ERR_CLOSED)
+        return err;
+    if (!log->failed)
+        log_error(log->env->log, "%s topic=%s partition=%" PRId32 " dir=%s err=%s", what, log->topic, log->partition,
+                  log->dir, err_name(err));
+    if (err == ERR_NO_SPACE)
+        return err;
+    if (is_fatal(err) && !log->failed) {
+        partition_log_fail(log, err);
+        if (log->env->storage_failed != NULL)
+            log->env->storage_failed(log->env->context, log->env->log_dir, err);
+    }
+    return ERR_KAFKA_STORAGE_ERROR;
+}
+
+void partition_log_fail(struct partition_log *log, enum err err)
+{
+    (void)err;
+    if (log->failed)
+        return;
+    log->failed = true;
+    if (log->adopted)
+        loop_timer_stop(log->env->loop, &log->timer);
+    log_appends_fail(log, ERR_KAFKA_STORAGE_ERROR);
+    log_reads_fail(log, ERR_KAFKA_STORAGE_ERROR);
+    log_syncs_fail(log, ERR_KAFKA_STORAGE_ERROR);
+    log_tell_change(log);
+}
+
+void log_tell_change(struct partition_log *log)
+{
+    if (log->draining) {
+        log->change_pending = true;
+        return;
+    }
+    log->change_pending = false;
+    if (log->changed != NULL && log->closing == NULL)
+        log->changed(log->changed_context);
+}
+
+void log_job_started(struct partition_log *log)
+{
+    log->jobs++;
+}
+
+void log_job_ended(struct partition_log *log)
+{
+    assert(log->jobs > 0);
+    log->jobs--;
+    (void)log_close_continue(log);
+}
+
+/* --- facts --- */
+
+int64_t partition_log_start_offset(const struct partition_log *log)
+{
+    return log->start_offset;
+}
+
+int64_t partition_log_end_offset(const struct partition_log *log)
+{
+    return log->end_offset;
+}
+
+int64_t partition_log_synced_offset(const struct partition_log *log)
+{
+    return log->synced_offset;
+}
+
+int64_t partition_log_recovery_point(const struct partition_log *log)
+{
+    int64_t point = log->synced_offset;
+
+    /* Indexes of a segment just rolled may not be synced while its records are. */
+    for (uint32_t i = log->segment_count; i > 1 && !log->segments[i - 2]->settled; i--)
+        if (log->segments[i - 2]->base_offset < point)
+            point = log->segments[i - 2]->base_offset;
+    return point;
+}
+
+uint64_t partition_log_size(const struct partition_log *log)
+{
+    return log->size;
+}
+
+int64_t partition_log_first_open_offset(const struct partition_log *log)
+{
+    return producer_state_first_open(&log->producers);
+}
+
+bool partition_log_failed(const struct partition_log *log)
+{
+    return log->failed;
+}
+
+struct uuid partition_log_topic_id(const struct partition_log *log)
+{
+    return log->topic_id;
+}
+
+int32_t partition_log_last_epoch(const struct partition_log *log)
+{
+    const struct epoch_entry *last = epoch_cache_last(&log->epochs);
+
+    return last == NULL ? -1 : last->epoch;
+}
+
+int32_t partition_log_epoch_at(const struct partition_log *log, int64_t offset)
+{
+    return epoch_cache_at(&log->epochs, offset);
+}
+
+void partition_log_epoch_end(const struct partition_log *log, int32_t epoch, int32_t *found_epoch, int64_t *end_offset)
+{
+    epoch_cache_end(&log->epochs, epoch, log->end_offset, found_epoch, end_offset);
+}
+
+enum err partition_log_assign_epoch(struct partition_log *log, int32_t epoch)
+{
+    return epoch_cache_assign(&log->epochs, epoch, log->end_offset);
+}
+
+void partition_log_set_config(struct partition_log *log, const struct log_config *config)
+{
+    log->config = *config;
+    if (log->adopted)
+        log_timer_set(log);
+}
+
+void partition_log_on_change(struct partition_log *log, void (*changed)(void *context), void *context)
+{
+    log->changed = changed;
+    log->changed_context = context;
+}
+
+uint32_t partition_log_segment_count(const struct partition_log *log)
+{
+    return log->segment_count;
+}
+
+int64_t partition_log_segment_base(const struct partition_log *log, uint32_t slot)
+{
+    assert(slot < log->segment_count);
+    return log->segments[slot]->base_offset;
+}
+
+int64_t partition_log_segment_max_timestamp(const struct partition_log *log, uint32_t slot)
+{
+    assert(slot < log->segment_count);
+    return log->segments[slot]->max_timestamp;
+}
+
+static uint64_t position_at_most(const struct segment *segment, int64_t offset)
+{
+    if (!segment->indexed || offset <= segment->base_offset)
+        return 0;
+    return offset_index_position(&segment->offsets, offset - segment->base_offset > UINT32_MAX
+                                                        ? UINT32_MAX
+                                                        : (uint32_t)(offset - segment->base_offset));
+}
+
+uint64_t partition_log_bytes_between(const struct partition_log *log, int64_t from, int64_t to)
+{
+    uint64_t bytes = 0;
+    uint32_t slot = 0;
+
+    if (from >= to || log->segment_count == 0)
+        return 0;
+    (void)log_segment_at(log, from, &slot);
+    for (uint32_t i = slot; i < log->segment_count && log->segments[i]->base_offset < to; i++) {
+        const struct segment *segment = log->segments[i];
+
+        if (segment->end_offset <= from)
+            continue;
+        bytes += segment->size - position_at_most(segment, from);
+    }
+    return bytes;
+}

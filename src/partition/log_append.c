@@ -1,0 +1,458 @@
+/* The end of the log: the queue of appends, and the jobs that make, roll and cut back the file they go to. */
+#include "partition/log.h"
+
+#include <inttypes.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "partition/checkpoint.h"
+#include "partition/log_internal.h"
+#include "partition/partition_limits.h"
+
+struct log_append_job {
+    struct loop_job job;
+    struct partition_log *log;
+    enum log_append_job_kind kind;
+    enum err err;
+    /* create, roll */
+    int64_t base_offset;
+    struct segment *made;
+    bool sync_topic_id;
+    struct fs_file *file; /* out; of LOG_JOB_CUT in, a reference */
+    /* roll */
+    struct segment *sealed;
+    struct segment_index_tail tail;
+    uint8_t *snapshot;
+    size_t snapshot_size;
+    enum err tail_err;
+    enum err snapshot_err;
+    /* cut */
+    uint64_t size;
+};
+
+/* --- jobs --- */
+
+static void make_segment(struct log_append_job *job)
+{
+    const struct partition_log *log = job->log;
+    struct log_path path;
+
+    /* A record must never lie in a partition whose id is not certain to be there after a power cut. */
+    if (job->sync_topic_id) {
+        job->err = checkpoint_sync_topic_id(log->env->fs, log->dir);
+        if (job->err != ERR_OK)
+            return;
+    }
+    log_path_segment(&path, log->dir, job->base_offset, SEGMENT_LOG);
+    job->err = fs_open(log->env->fs, path.text, FS_READ | FS_WRITE | FS_CREATE | FS_TRUNCATE, &job->file);
+}
+
+static void append_job_run(struct loop_job *base)
+{
+    struct log_append_job *job = LIST_ENTRY(base, struct log_append_job, job);
+    const struct partition_log *log = job->log;
+
+    if (job->kind == LOG_JOB_CUT) {
+        job->err = fs_truncate(job->file, job->size);
+        return;
+    }
+    make_segment(job);
+    if (job->err == ERR_OK && job->kind == LOG_JOB_ROLL) {
+        /* Neither has to succeed: indexes and producers can be had from the batches. */
+        job->tail_err = segment_index_tail_write(log->env->fs, log->dir, &job->tail, false);
+        if (job->snapshot != NULL)
+            job->snapshot_err = log_snapshot_write(log->env->fs, log->dir, job->base_offset,
+                                                   bytes_of(job->snapshot, job->snapshot_size), false);
+    }
+}
+
+static void segment_begin(struct partition_log *log, struct log_append_job *job)
+{
+    struct segment *segment = job->made;
+
+    if (log->config.segment_jitter_ms > 0)
+        segment->jitter_ms = (int64_t)rng_below(log->env->rng, (uint64_t)log->config.segment_jitter_ms);
+    segment->indexed = true;
+    log->segments[log->segment_count++] = segment; /* room was made */
+    job->made = NULL;
+    log_file_opened(log, segment, job->file);
+    job->file = NULL;
+    log->names_changed = true;
+    if (job->sync_topic_id)
+        log->topic_id_unsynced = false;
+}
+
+static void roll_finish(struct partition_log *log, struct log_append_job *job)
+{
+    if (job->tail_err == ERR_OK)
+        segment_index_tail_done(job->sealed, &job->tail);
+    else
+        (void)log_storage_error(log, job->tail_err, "index of a rolled segment not written");
+    if (job->snapshot_err != ERR_OK)
+        (void)log_storage_error(log, job->snapshot_err, "producer snapshot not written");
+    else if (job->snapshot != NULL)
+        log->snapshot_offset = job->base_offset;
+}
+
+static void job_free(struct log_append_job *job)
+{
+    if (job->made != NULL) {
+        segment_deinit(job->made);
+        mem_free(job->made);
+    }
+    fs_file_drop(job->file);
+    segment_index_tail_deinit(&job->tail);
+    mem_free(job->snapshot);
+    mem_free(job);
+}
+
+/* The one append that asked for it is failed; those behind it may have better luck. */
+static void first_fail(struct partition_log *log, enum err err)
+{
+    struct list_node *node = list_take_first(&log->appends);
+
+    if (node != NULL) {
+        struct log_append *op = LIST_ENTRY(node, struct log_append, node);
+
+        op->err = err;
+        op->done(op);
+    }
+}
+
+static void append_job_done(struct loop_job *base)
+{
+    struct log_append_job *job = LIST_ENTRY(base, struct log_append_job, job);
+    struct partition_log *log = job->log;
+    enum err err = job->err;
+
+    log->append_job = NULL;
+    if (err == ERR_OK && job->kind != LOG_JOB_CUT) {
+        segment_begin(log, job);
+        log_debug(log->env->log, "segment begun topic=%s partition=%" PRId32 " base_offset=%" PRId64, log->topic,
+                  log->partition, job->base_offset);
+        if (job->kind == LOG_JOB_ROLL)
+            roll_finish(log, job);
+    }
+    if (err != ERR_OK) {
+        /* Where the file cannot be cut back, its tail is not known any more. */
+        if (job->kind == LOG_JOB_CUT)
+            err = ERR_IO;
+        err = log_storage_error(log, err, job->kind == LOG_JOB_CUT ? "segment not cut back" : "segment not made");
+        if (job->kind != LOG_JOB_CUT)
+            first_fail(log, err);
+    }
+    job_free(job);
+    log_appends_drain(log);
+    log_job_ended(log);
+}
+
+static void submit(struct partition_log *log, struct log_append_job *job)
+{
+    job->job.run = append_job_run;
+    job->job.done = append_job_done;
+    job->log = log;
+    log->append_job = job;
+    log_job_started(log);
+    loop_submit(log->env->loop, &job->job);
+}
+
+static enum err segments_room_make(struct partition_log *log)
+{
+    struct segment **grown = NULL;
+    uint32_t room = log->segment_room == 0 ? 1 : log->segment_room * 2;
+
+    if (log->segment_count < log->segment_room)
+        return ERR_OK;
+    grown = mem_realloc(log->segments, room * sizeof(struct segment *));
+    if (grown == NULL)
+        return ERR_NOMEM;
+    log->segments = grown;
+    log->segment_room = room;
+    return ERR_OK;
+}
+
+/* Begins a segment at base_offset; with a segment before it, that one is sealed. */
+static enum err segment_make(struct partition_log *log, int64_t base_offset)
+{
+    struct segment *last = log_last_segment(log);
+    struct log_append_job *job = NULL;
+    enum err err = segments_room_make(log);
+
+    if (err != ERR_OK)
+        return err;
+    job = mem_calloc(1, sizeof(*job));
+    if (job == NULL)
+        return ERR_NOMEM;
+    job->kind = last == NULL ? LOG_JOB_CREATE : LOG_JOB_ROLL;
+    job->base_offset = base_offset;
+    job->sync_topic_id = log->topic_id_unsynced;
+    job->made = mem_alloc(sizeof(*job->made));
+    if (job->made == NULL) {
+        err = ERR_NOMEM;
+        goto out;
+    }
+    segment_init(job->made, base_offset, clock_wall_ms(log->env->clock));
+    if (last != NULL) {
+        segment_seal_times(last);
+        job->sealed = last;
+        err = segment_index_tail_take(last, &job->tail);
+        if (err == ERR_OK)
+            err = producer_state_format(&log->producers, &job->snapshot, &job->snapshot_size);
+    }
+out:
+    if (err != ERR_OK) {
+        job_free(job);
+        return err;
+    }
+    submit(log, job);
+    return ERR_OK;
+}
+
+static void cut_back(struct partition_log *log, const struct segment *segment)
+{
+    struct log_append_job *job = mem_calloc(1, sizeof(*job));
+
+    if (job == NULL) { /* what hangs over would be taken for a torn batch after a crash, and cut then */
+        (void)log_storage_error(log, ERR_IO, "no memory to cut a segment back");
+        return;
+    }
+    job->kind = LOG_JOB_CUT;
+    job->file = fs_file_keep(segment->file);
+    job->size = segment->size;
+    submit(log, job);
+}
+
+/* --- one append --- */
+
+/* What the batches of an append are together. */
+struct run {
+    struct batch_header first;
+    uint32_t count;
+    int64_t end_offset; /* behind the last batch, with the offsets it will have */
+    int64_t max_timestamp;
+};
+
+/* Looks at all batches; with assigned offsets, writes them in. */
+static enum err run_prepare(struct partition_log *log, struct log_append *op, struct run *run)
+{
+    struct bytes rest = bytes_of(op->batches, op->size);
+    uint8_t *at = op->batches;
+    struct batch_header header;
+
+    *run = (struct run){.end_offset = log->end_offset, .max_timestamp = -1};
+    while (rest.size > 0) {
+        if (batch_peek(rest, &header, NULL) != ERR_OK)
+            return ERR_CORRUPT_MESSAGE;
+        if (run->count == LOG_APPEND_BATCHES_MAX)
+            return ERR_LIMIT;
+        if (op->origin == LOG_ORIGIN_GIVEN) {
+            if (header.base_offset < run->end_offset)
+                return ERR_OFFSET_OUT_OF_RANGE;
+        } else {
+            if (run->end_offset > INT64_MAX - 1 - header.last_offset_delta)
+                return ERR_LIMIT;
+            header.base_offset = run->end_offset;
+            header.leader_epoch = op->leader_epoch;
+            batch_set_base_offset(at, header.base_offset);
+            batch_set_leader_epoch(at, header.leader_epoch);
+        }
+        if (run->count++ == 0)
+            run->first = header;
+        if (header.max_timestamp > run->max_timestamp)
+            run->max_timestamp = header.max_timestamp;
+        run->end_offset = batch_last_offset(&header) + 1;
+        rest = bytes_of(rest.data + header.size, rest.size - header.size);
+        at += header.size;
+    }
+    return run->count == 0 ? ERR_INVALID_RECORD : ERR_OK;
+}
+
+/* Sequences, epochs and the memory that noting the batches will take. */
+static enum err run_admit(struct partition_log *log, struct log_append *op, const struct run *run)
+{
+    struct bytes rest = bytes_of(op->batches, op->size);
+    struct batch_header header;
+    enum err err = ERR_OK;
+
+    if (op->origin == LOG_ORIGIN_CLIENT) {
+        const struct producer_batch *duplicate = NULL;
+
+        if (run->count != 1)
+            return ERR_INVALID_RECORD;
+        err = producer_state_check(&log->producers, &run->first, &duplicate);
+        if (err == ERR_OK && duplicate != NULL) {
+            op->duplicate = true;
+            op->base_offset = duplicate->last_offset - duplicate->offset_delta;
+            op->last_offset = duplicate->last_offset;
+            op->max_timestamp = duplicate->timestamp;
+        }
+    }
+    while (err == ERR_OK && !op->duplicate && rest.size > 0) {
+        batch_header_read(rest.data, &header);
+        err = producer_state_reserve(&log->producers, &header);
+        if (err == ERR_OK && header.leader_epoch >= 0)
+            err = epoch_cache_assign(&log->epochs, header.leader_epoch, header.base_offset);
+        rest = bytes_of(rest.data + header.size, rest.size - header.size);
+    }
+    return err;
+}
+
+/* Nothing of it was appended: what was noted ahead goes. */
+static void run_forget(struct partition_log *log, const struct log_append *op)
+{
+    struct bytes rest = bytes_of(op->batches, op->size);
+    struct batch_header header;
+
+    while (rest.size > 0) {
+        batch_header_read(rest.data, &header);
+        producer_state_unreserve(&log->producers, header.producer_id);
+        rest = bytes_of(rest.data + header.size, rest.size - header.size);
+    }
+    if (op->origin == LOG_ORIGIN_GIVEN)
+        epoch_cache_truncate_end(&log->epochs, log->end_offset);
+}
+
+static void run_book(struct partition_log *log, struct segment *segment, const struct log_append *op)
+{
+    struct bytes rest = bytes_of(op->batches, op->size);
+    struct batch_header header;
+
+    while (rest.size > 0) {
+        batch_header_read(rest.data, &header);
+        segment_book(segment, &header, segment->size, log->config.index_interval_bytes);
+        producer_state_apply(&log->producers, &header, bytes_of(rest.data, header.size));
+        log->unsynced_messages += header.record_count;
+        rest = bytes_of(rest.data + header.size, rest.size - header.size);
+    }
+    log->size += op->size;
+    log->end_offset = segment->end_offset;
+    if (log->unsynced_bytes == 0)
+        log->unsynced_since_ns = loop_now_ns(log->env->loop);
+    log->unsynced_bytes += op->size;
+}
+
+static enum err run_write(struct partition_log *log, struct segment *segment, struct log_append *op)
+{
+    struct bytes piece = bytes_of(op->batches, op->size);
+    size_t written = 0;
+    enum err err = fs_write(segment->file, segment->size, &piece, 1, &written);
+
+    if (err == ERR_OK && written == op->size)
+        return ERR_OK;
+    if (err != ERR_OK && err != ERR_NO_SPACE && err != ERR_NOMEM)
+        return log_storage_error(log, err, "append failed");
+    if (written > 0)
+        cut_back(log, segment);
+    return log_storage_error(log, ERR_NO_SPACE, "append cut back");
+}
+
+/* False: it has to wait for a job, first in the queue. */
+static bool append_one(struct partition_log *log, struct log_append *op)
+{
+    struct segment *segment = log_last_segment(log);
+    struct run run;
+
+    op->duplicate = false;
+    op->err = log->failed ? ERR_KAFKA_STORAGE_ERROR : run_prepare(log, op, &run);
+    if (op->err != ERR_OK)
+        return true;
+    if (op->size > (uint64_t)log->config.segment_bytes || op->size > SEGMENT_BYTES_MAX) {
+        op->err = ERR_RECORD_LIST_TOO_LARGE;
+        return true;
+    }
+    if (segment != NULL && segment->file == NULL) {
+        op->err = log_segment_open(log, segment);
+        return op->err != ERR_OK;
+    }
+    if (segment == NULL || segment_is_full(segment, &log->config, op->size, run.max_timestamp, run.end_offset - 1,
+                                           clock_wall_ms(log->env->clock))) {
+        op->err = segment_make(log, run.first.base_offset);
+        return op->err != ERR_OK;
+    }
+    op->err = run_admit(log, op, &run);
+    if (op->err != ERR_OK || op->duplicate) {
+        if (op->err != ERR_OK)
+            run_forget(log, op);
+        return true;
+    }
+    op->err = run_write(log, segment, op);
+    if (op->err != ERR_OK) {
+        run_forget(log, op);
+        return true;
+    }
+    op->base_offset = run.first.base_offset;
+    op->last_offset = run.end_offset - 1;
+    op->max_timestamp = run.max_timestamp;
+    run_book(log, segment, op);
+    return true;
+}
+
+void log_appends_drain(struct partition_log *log)
+{
+    bool moved = false;
+
+    if (log->draining)
+        return;
+    log->draining = true;
+    while (log->append_job == NULL && !list_is_empty(&log->appends)) {
+        struct log_append *op = LIST_ENTRY(list_take_first(&log->appends), struct log_append, node);
+        int64_t end_before = log->end_offset;
+
+        if (!append_one(log, op)) {
+            list_add_first(&log->appends, &op->node);
+            break;
+        }
+        moved = moved || log->end_offset != end_before;
+        op->done(op);
+    }
+    log->draining = false;
+    if (log_close_continue(log))
+        return;
+    if (moved) {
+        log_use(log);
+        if (log->sync_job == NULL &&
+            (log->unsynced_bytes >= PARTITION_SYNC_BYTES || log->unsynced_messages >= log->config.flush_messages))
+            log_sync_start(log);
+        log_timer_set(log);
+    }
+    if (moved || log->change_pending)
+        log_tell_change(log);
+}
+
+void log_appends_fail(struct partition_log *log, enum err err)
+{
+    struct list_node *node = NULL;
+
+    while ((node = list_take_first(&log->appends)) != NULL) {
+        struct log_append *op = LIST_ENTRY(node, struct log_append, node);
+
+        op->err = err;
+        op->done(op);
+    }
+}
+
+void partition_log_append(struct partition_log *log, struct log_append *op)
+{
+    list_node_init(&op->node);
+    op->err = ERR_OK;
+    op->duplicate = false;
+    op->base_offset = -1;
+    op->last_offset = -1;
+    op->max_timestamp = -1;
+    if (log->closing != NULL || log->failed) {
+        op->err = log->failed ? ERR_KAFKA_STORAGE_ERROR : ERR_CLOSED;
+        op->done(op);
+        return;
+    }
+    list_add_last(&log->appends, &op->node);
+    log_appends_drain(log);
+}
+
+bool partition_log_append_cancel(struct partition_log *log, struct log_append *op)
+{
+    (void)log;
+    if (!list_node_is_linked(&op->node))
+        return false;
+    list_remove(&op->node);
+    return true;
+}

@@ -1,0 +1,147 @@
+/*
+ * log_internal: what the files of the log share: log_open.c (open, recovery), log.c (facts, timer, files),
+ * log_append.c, log_read.c, log_sync.c, log_close.c. Nobody else includes it.
+ */
+#ifndef OTTLA_PARTITION_LOG_INTERNAL_H
+#define OTTLA_PARTITION_LOG_INTERNAL_H
+
+#include "partition/epoch_cache.h"
+#include "partition/log.h"
+#include "partition/log_path.h"
+#include "partition/producer_state.h"
+#include "partition/segment.h"
+#include "partition/text_file.h"
+
+/* What an append waits for: one job at a time. */
+enum log_append_job_kind { LOG_JOB_CREATE, LOG_JOB_ROLL, LOG_JOB_CUT };
+struct log_append_job;
+struct log_sync_job;
+
+struct partition_log {
+    const struct partition_env *env;
+    char *dir; /* path of the partition's directory */
+    char *topic;
+    int32_t partition;
+    struct uuid topic_id;
+    struct log_config config;
+
+    struct segment **segments; /* ascending; the last is the one appended to */
+    uint32_t segment_count;
+    uint32_t segment_room;
+    int64_t start_offset;
+    int64_t end_offset;
+    int64_t synced_offset;
+    uint64_t size;
+    struct epoch_cache epochs;
+    struct producer_state producers;
+    int64_t snapshot_offset; /* of the newest snapshot file; -1: none */
+
+    struct list appends; /* that queue */
+    struct log_append_job *append_job;
+    bool draining; /* the queue is being worked on: nested calls only add to it */
+
+    struct list syncs; /* that wait */
+    struct log_sync_job *sync_job;
+    bool names_changed;     /* files were made in dir since its last sync */
+    bool dir_is_new;        /* the log directory's entry for dir is not synced yet */
+    bool topic_id_unsynced; /* partition.metadata was written and not yet synced */
+    uint64_t unsynced_bytes;
+    int64_t unsynced_messages;
+    int64_t unsynced_since_ns;
+
+    struct list reads; /* that wait for a segment's file */
+
+    uint32_t jobs; /* under way; the log is freed when there are none */
+    struct partition_log_close *closing;
+    bool deleting;
+    bool adopted;
+    bool failed;
+    bool change_pending;
+
+    struct loop_timer timer;
+    struct list_node by_use; /* in env->files while files are open */
+    uint32_t open_files;
+    bool giving_back; /* a job is about to close the files */
+    int64_t last_use_ns;
+
+    void (*changed)(void *context);
+    void *changed_context;
+};
+
+/* --- log.c --- */
+
+void log_free(struct partition_log *log);
+struct segment *log_last_segment(const struct partition_log *log); /* NULL: none */
+/* The last segment whose base is at or below offset; NULL: none. slot may be NULL. */
+struct segment *log_segment_at(const struct partition_log *log, int64_t offset, uint32_t *slot);
+/* Takes the segment to the end of the list. ERR_NOMEM. */
+MUST_CHECK enum err log_segment_add(struct partition_log *log, struct segment *segment);
+/* Touched: its files stay open for a while. */
+void log_use(struct partition_log *log);
+/* The segment has its file now; over the bound some other log gives its files back. */
+void log_file_opened(struct partition_log *log, struct segment *segment, struct fs_file *file);
+void log_file_close(struct partition_log *log, struct segment *segment);
+/* An error of the file system: fatal ones fail the log and report the directory. Gives what the op is to be told. */
+enum err log_storage_error(struct partition_log *log, enum err err, const char *what);
+/* Sets the timer for what is next. */
+void log_timer_set(struct partition_log *log);
+/* Offsets moved: tells whoever listens, at a point where the log is at rest. */
+void log_tell_change(struct partition_log *log);
+void log_job_started(struct partition_log *log);
+/* The last of a closing log goes on with the close. Nothing of the log may be used after it. */
+void log_job_ended(struct partition_log *log);
+/* Opens the segment's file and reads its indexes by a job; when it is through, waiting appends and reads go on, or are
+ * failed. ERR_NOMEM: there is no job. */
+MUST_CHECK enum err log_segment_open(struct partition_log *log, struct segment *segment);
+
+/* --- log_append.c --- */
+
+void log_appends_drain(struct partition_log *log);
+void log_appends_fail(struct partition_log *log, enum err err);
+
+/* --- log_read.c --- */
+
+void log_reads_retry(struct partition_log *log);
+void log_reads_fail(struct partition_log *log, enum err err);
+
+/* --- log_sync.c --- */
+
+/* Syncs everything below the present end in the background. */
+void log_sync_start(struct partition_log *log);
+void log_syncs_fail(struct partition_log *log, enum err err);
+
+/* What a sync does, for the closing job too. */
+struct log_sync_file {
+    int64_t base_offset;
+    struct fs_file *file; /* a reference; NULL: opened by name */
+    bool sealed;          /* its indexes are synced too */
+};
+struct log_sync_plan {
+    struct log_sync_file *files;
+    uint32_t file_count;
+    int64_t end_offset; /* reached when it has succeeded */
+    struct text epochs;
+    bool write_epochs;
+    bool sync_names;
+    bool sync_parent;
+    bool sync_topic_id;
+};
+/* ERR_NOMEM: nothing is held then. */
+MUST_CHECK enum err log_sync_plan_make(struct partition_log *log, struct log_sync_plan *plan);
+/* Blocks. */
+MUST_CHECK enum err log_sync_plan_run(const struct partition_env *env, const char *dir,
+                                      const struct log_sync_plan *plan);
+void log_sync_plan_succeeded(struct partition_log *log, const struct log_sync_plan *plan);
+void log_sync_plan_deinit(struct log_sync_plan *plan);
+
+/* --- log_close.c --- */
+
+/* A closing log at rest goes on. True: the log is not to be used any more. */
+bool log_close_continue(struct partition_log *log);
+
+/* --- snapshots of the producer state --- */
+
+/* Blocks. Writes <offset>.snapshot. */
+MUST_CHECK enum err log_snapshot_write(struct fs *fs, const char *dir, int64_t offset, struct bytes content, bool sync);
+
+#endif

@@ -1,0 +1,655 @@
+/* Opening a log, and recovering it after a stop that was not clean (on-disk.md 5). Everything here blocks. */
+#include "partition/log.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "partition/checkpoint.h"
+#include "partition/log_internal.h"
+#include "partition/partition_limits.h"
+
+/* What lies in the directory. */
+struct found {
+    int64_t *segments; /* base offsets, ascending once sorted */
+    uint32_t segment_count;
+    uint32_t segment_room;
+    int64_t *snapshots;
+    uint32_t snapshot_count;
+    uint32_t snapshot_room;
+    struct partition_log *log;
+    bool swap; /* an interrupted compaction swap, which we do not finish */
+};
+
+struct opening {
+    struct partition_log *log;
+    const struct partition_log_spec *spec;
+    struct found found;
+    struct partition_log_recovery recovery;
+    bool epochs_known;    /* the checkpoint was there and whole */
+    int64_t producers_at; /* the producer state holds what lies below this */
+};
+
+/* --- the directory --- */
+
+static enum err number_add(int64_t **numbers, uint32_t *count, uint32_t *room, int64_t number)
+{
+    if (*count == *room) {
+        uint32_t more = *room == 0 ? 8 : *room * 2;
+        int64_t *grown = mem_realloc(*numbers, more * sizeof(grown[0]));
+
+        if (grown == NULL)
+            return ERR_NOMEM;
+        *numbers = grown;
+        *room = more;
+    }
+    (*numbers)[(*count)++] = number;
+    return ERR_OK;
+}
+
+static bool ends_with(const char *name, const char *suffix)
+{
+    size_t size = strlen(name);
+    size_t suffix_size = strlen(suffix);
+
+    return size >= suffix_size && strcmp(name + size - suffix_size, suffix) == 0;
+}
+
+static enum err file_remove(struct partition_log *log, const char *name)
+{
+    struct log_path path;
+    enum err err = log_path_in(&path, log->dir, name);
+
+    return err == ERR_OK ? fs_unlink(log->env->fs, path.text) : err;
+}
+
+static enum err found_add(void *context, const char *name, bool is_directory)
+{
+    struct found *found = context;
+    const char *suffix = NULL;
+    int64_t base_offset = 0;
+
+    if (is_directory)
+        return ERR_OK;
+    if (ends_with(name, ".deleted") || ends_with(name, ".cleaned") || ends_with(name, ".tmp"))
+        return file_remove(found->log, name);
+    if (ends_with(name, ".swap")) {
+        found->swap = true;
+        return ERR_OK;
+    }
+    if (!log_path_parse_segment(name, &base_offset, &suffix))
+        return ERR_OK;
+    if (strcmp(suffix, SEGMENT_LOG) == 0)
+        return number_add(&found->segments, &found->segment_count, &found->segment_room, base_offset);
+    if (strcmp(suffix, SEGMENT_SNAPSHOT) == 0)
+        return number_add(&found->snapshots, &found->snapshot_count, &found->snapshot_room, base_offset);
+    return ERR_OK;
+}
+
+static int number_compare(const void *a, const void *b)
+{
+    int64_t left = *(const int64_t *)a;
+    int64_t right = *(const int64_t *)b;
+
+    return (left > right) - (left < right);
+}
+
+static enum err directory_read(struct opening *opening)
+{
+    struct found *found = &opening->found;
+    enum err err = ERR_OK;
+
+    found->log = opening->log;
+    err = fs_list(opening->log->env->fs, opening->log->dir, found_add, found);
+    if (err != ERR_OK)
+        return err;
+    if (found->swap) {
+        log_error(opening->log->env->log, "an interrupted compaction lies here; let Apache Kafka finish it dir=%s",
+                  opening->log->dir);
+        return ERR_DAMAGED;
+    }
+    if (found->segment_count > 0)
+        qsort(found->segments, found->segment_count, sizeof(found->segments[0]), number_compare);
+    if (found->snapshot_count > 0)
+        qsort(found->snapshots, found->snapshot_count, sizeof(found->snapshots[0]), number_compare);
+    return ERR_OK;
+}
+
+static enum err topic_id_check(struct partition_log *log, const struct partition_log_spec *spec, bool is_new)
+{
+    struct uuid there;
+    enum err err = ERR_NOT_FOUND;
+
+    if (uuid_is_zero(spec->topic_id))
+        return ERR_OK;
+    if (!is_new)
+        err = checkpoint_read_topic_id(log->env->fs, log->dir, &there);
+    if (err == ERR_OK && !uuid_equal(there, spec->topic_id)) {
+        log_error(log->env->log, "directory belongs to another topic dir=%s topic_id=%s wanted=%s", log->dir,
+                  uuid_format(there).text, uuid_format(spec->topic_id).text);
+        return ERR_DAMAGED;
+    }
+    if (err == ERR_NOT_FOUND || err == ERR_DAMAGED) { /* new, or lost with a power cut before the first record */
+        err = checkpoint_write_topic_id(log->env->fs, log->dir, spec->topic_id);
+        log->topic_id_unsynced = true;
+    }
+    return err;
+}
+
+static enum err directory_make(struct partition_log *log, const struct partition_log_spec *spec)
+{
+    enum err err = fs_mkdir(log->env->fs, log->dir);
+
+    if (err != ERR_OK && err != ERR_EXISTS)
+        return err;
+    log->dir_is_new = err == ERR_OK;
+    log->names_changed = log->dir_is_new;
+    return topic_id_check(log, spec, log->dir_is_new);
+}
+
+static enum err segment_files_remove(struct partition_log *log, int64_t base_offset)
+{
+    static const char *const suffixes[] = {SEGMENT_INDEX, SEGMENT_TIME_INDEX, SEGMENT_TXN_INDEX, SEGMENT_SNAPSHOT,
+                                           SEGMENT_LOG};
+    struct log_path path;
+
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+        enum err err = ERR_OK;
+
+        log_path_segment(&path, log->dir, base_offset, suffixes[i]);
+        err = fs_unlink(log->env->fs, path.text);
+        if (err != ERR_OK && err != ERR_NOT_FOUND)
+            return err;
+    }
+    return ERR_OK;
+}
+
+/* --- epochs and producers on the way --- */
+
+static enum err note_batch(void *context, const struct batch_header *header, struct bytes batch)
+{
+    struct opening *opening = context;
+    struct partition_log *log = opening->log;
+    enum err err = ERR_OK;
+
+    if (header->leader_epoch >= 0)
+        err = epoch_cache_assign(&log->epochs, header->leader_epoch, header->base_offset);
+    if (err != ERR_OK || header->base_offset < opening->producers_at)
+        return err;
+    err = producer_state_reserve(&log->producers, header);
+    if (err == ERR_OK)
+        producer_state_apply(&log->producers, header, batch);
+    return err;
+}
+
+static enum err epochs_read(struct opening *opening)
+{
+    struct partition_log *log = opening->log;
+    enum err err = checkpoint_read_epochs(log->env->fs, log->dir, &log->epochs);
+
+    opening->epochs_known = err == ERR_OK;
+    if (err == ERR_NOT_FOUND || err == ERR_DAMAGED || err == ERR_LIMIT) {
+        epoch_cache_deinit(&log->epochs);
+        err = ERR_OK;
+    }
+    return err;
+}
+
+static enum err snapshot_read(struct partition_log *log, int64_t offset)
+{
+    struct log_path path;
+    struct text content;
+    enum err err = ERR_OK;
+
+    log_path_segment(&path, log->dir, offset, SEGMENT_SNAPSHOT);
+    err = text_file_read(log->env->fs, log->dir, strrchr(path.text, '/') + 1, LOG_SNAPSHOT_BYTES_MAX, &content);
+    if (err != ERR_OK)
+        return err;
+    err = producer_state_parse(&log->producers, bytes_of(content.data, content.size));
+    text_deinit(&content);
+    return err;
+}
+
+/* The newest whole snapshot at or below limit. */
+static enum err producers_read(struct opening *opening, int64_t limit)
+{
+    struct partition_log *log = opening->log;
+
+    opening->producers_at = 0;
+    for (uint32_t i = opening->found.snapshot_count; i > 0; i--) {
+        int64_t offset = opening->found.snapshots[i - 1];
+        enum err err = ERR_OK;
+
+        if (offset > limit)
+            continue;
+        err = snapshot_read(log, offset);
+        if (err == ERR_OK) {
+            opening->producers_at = offset;
+            log->snapshot_offset = offset;
+            return ERR_OK;
+        }
+        if (err != ERR_DAMAGED && err != ERR_NOT_FOUND && err != ERR_LIMIT)
+            return err;
+        log_warn(log->env->log, "producer snapshot not readable, the one before is taken dir=%s offset=%" PRId64,
+                 log->dir, offset);
+    }
+    return ERR_OK;
+}
+
+/* Notes every batch from `from` up to `to`, by reading them. */
+static enum err replay(struct opening *opening, int64_t from, int64_t to)
+{
+    struct partition_log *log = opening->log;
+
+    for (uint32_t i = 0; i < log->segment_count; i++) {
+        struct segment *segment = log->segments[i];
+        struct batch_scan scan;
+        struct batch_header header;
+        struct bytes batch;
+        struct fs_file *file = NULL;
+        struct log_path path;
+        enum err err = ERR_OK;
+
+        if (segment->end_offset <= from || segment->base_offset >= to || segment->size == 0)
+            continue;
+        log_path_segment(&path, log->dir, segment->base_offset, SEGMENT_LOG);
+        err = fs_open(log->env->fs, path.text, FS_READ, &file);
+        if (err != ERR_OK)
+            return err;
+        batch_scan_init(&scan, file, 0, segment->size, BATCH_SCAN_BODIES);
+        for (;;) {
+            err = batch_scan_next(&scan, &header, &batch);
+            if (err != ERR_OK || header.base_offset >= to)
+                break;
+            err = note_batch(opening, &header, batch);
+            if (err != ERR_OK)
+                break;
+        }
+        batch_scan_deinit(&scan);
+        fs_file_drop(file);
+        if (err == ERR_DAMAGED) /* below the recovery point: reads will say so */
+            err = ERR_OK;
+        if (err != ERR_OK && err != ERR_END)
+            return err;
+    }
+    return ERR_OK;
+}
+
+/* --- segments --- */
+
+static enum err segment_new(struct partition_log *log, int64_t base_offset, struct segment **made)
+{
+    struct segment *segment = mem_alloc(sizeof(*segment));
+    struct log_path path;
+    struct fs_info info = {0};
+    enum err err = ERR_OK;
+
+    if (segment == NULL)
+        return ERR_NOMEM;
+    log_path_segment(&path, log->dir, base_offset, SEGMENT_LOG);
+    err = fs_stat(log->env->fs, path.text, &info);
+    segment_init(segment, base_offset, info.mtime_ms);
+    segment->size = info.size;
+    if (err == ERR_OK)
+        err = log_segment_add(log, segment);
+    if (err != ERR_OK) {
+        mem_free(segment);
+        return err;
+    }
+    *made = segment;
+    return ERR_OK;
+}
+
+/* A sealed segment whose indexes are believed: no more than its last time index entry is read. */
+static enum err sealed_load(struct partition_log *log, struct segment *segment, int64_t next_base)
+{
+    struct log_path path;
+    struct fs_file *file = NULL;
+    uint64_t size = 0;
+    uint8_t entry[TIME_INDEX_ENTRY_BYTES];
+    size_t got = 0;
+    struct time_index times = {0};
+    enum err err = ERR_OK;
+
+    segment->settled = true;
+    segment->end_offset = next_base;
+    if (segment->size == 0)
+        return ERR_OK;
+    log_path_segment(&path, log->dir, segment->base_offset, SEGMENT_TIME_INDEX);
+    err = fs_open(log->env->fs, path.text, FS_READ, &file);
+    if (err == ERR_OK)
+        err = fs_size(file, &size);
+    if (err == ERR_OK && (size < sizeof(entry) || size % sizeof(entry) != 0))
+        err = ERR_DAMAGED;
+    if (err == ERR_OK)
+        err = fs_read(file, size - sizeof(entry), entry, sizeof(entry), &got);
+    fs_file_drop(file);
+    if (err == ERR_OK)
+        err = time_index_parse(&times, bytes_of(entry, got));
+    if (err == ERR_OK && times.count == 1) {
+        segment->max_timestamp = times.entries[0].timestamp;
+        segment->max_timestamp_offset = segment->base_offset + times.entries[0].relative_offset;
+    }
+    time_index_deinit(&times);
+    if (err == ERR_DAMAGED || err == ERR_NOT_FOUND) {
+        uint64_t size_there = segment->size;
+
+        /* Walked instead. Where that fails too, reads of it will say what is wrong. */
+        segment->size = 0;
+        segment->end_offset = segment->base_offset;
+        err = segment_load(segment, log->env->fs, log->dir, log->config.index_interval_bytes);
+        segment_drop_indexes(segment);
+        segment->size = size_there;
+        segment->end_offset = next_base;
+        if (err == ERR_DAMAGED || err == ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT)
+            err = ERR_OK;
+    }
+    return err;
+}
+
+static enum err recover_one(struct opening *opening, struct segment *segment, bool *was_cut)
+{
+    struct partition_log *log = opening->log;
+    uint64_t scanned = 0;
+    uint64_t cut = 0;
+    enum err err = ERR_OK;
+
+    /* Entries of batches that may be gone; the batches that are there bring them back. */
+    epoch_cache_truncate_end(&log->epochs, segment->base_offset);
+    err = segment_recover(segment, log->env->fs, log->dir, log->config.index_interval_bytes, note_batch, opening,
+                          &scanned, &cut);
+    opening->recovery.bytes_scanned += scanned;
+    opening->recovery.bytes_cut += cut;
+    opening->recovery.segments_recovered++;
+    *was_cut = cut > 0;
+    segment_drop_indexes(segment);
+    log->names_changed = true;
+    return err;
+}
+
+static enum err remove_from(struct opening *opening, uint32_t slot)
+{
+    struct partition_log *log = opening->log;
+    struct found *found = &opening->found;
+    enum err err = ERR_OK;
+
+    for (uint32_t i = slot; i < found->segment_count && err == ERR_OK; i++) {
+        struct log_path path;
+        struct fs_info info = {0};
+
+        log_path_segment(&path, log->dir, found->segments[i], SEGMENT_LOG);
+        if (fs_stat(log->env->fs, path.text, &info) == ERR_OK)
+            opening->recovery.bytes_cut += info.size;
+        opening->recovery.segments_removed++;
+        err = segment_files_remove(log, found->segments[i]);
+        log->names_changed = true;
+    }
+    found->segment_count = slot;
+    return err;
+}
+
+/* Whether the segment that begins at next continues what was just recovered. Compaction leaves gaps; without it one
+ * means that what lay between was lost, and nothing behind it may be served. */
+static bool continues(const struct partition_log *log, int64_t end_offset, int64_t next)
+{
+    return next == end_offset || (log->config.cleanup_compact && next > end_offset);
+}
+
+static enum err segments_recover(struct opening *opening, uint32_t first)
+{
+    struct found *found = &opening->found;
+    struct partition_log *log = opening->log;
+    enum err err = ERR_OK;
+
+    for (uint32_t i = first; i < found->segment_count; i++) {
+        struct segment *segment = NULL;
+        bool was_cut = false;
+
+        if (i > first && !continues(log, log_last_segment(log)->end_offset, found->segments[i]))
+            return remove_from(opening, i);
+        err = segment_new(log, found->segments[i], &segment);
+        if (err == ERR_OK)
+            err = recover_one(opening, segment, &was_cut);
+        if (err != ERR_OK)
+            return err;
+        if (was_cut)
+            return remove_from(opening, i + 1);
+    }
+    return ERR_OK;
+}
+
+/* Slot of the first segment that is not believed. */
+static uint32_t first_suspect(const struct opening *opening)
+{
+    uint32_t slot = opening->found.segment_count;
+
+    if (opening->spec->clean)
+        return slot;
+    while (slot > 0 && opening->found.segments[slot - 1] > opening->spec->recovery_point)
+        slot--;
+    return slot == 0 ? 0 : slot - 1;
+}
+
+static enum err segments_load(struct opening *opening)
+{
+    struct partition_log *log = opening->log;
+    struct found *found = &opening->found;
+    uint32_t suspect = first_suspect(opening);
+    int64_t suspect_base = suspect < found->segment_count ? found->segments[suspect] : INT64_MAX;
+    enum err err = ERR_OK;
+
+    for (uint32_t i = 0; i < suspect; i++) {
+        struct segment *segment = NULL;
+
+        err = segment_new(log, found->segments[i], &segment);
+        if (err != ERR_OK)
+            return err;
+        if (i + 1 < found->segment_count) {
+            err = sealed_load(log, segment, found->segments[i + 1]);
+        } else {
+            segment->size = 0;
+            err = segment_load(segment, log->env->fs, log->dir, log->config.index_interval_bytes);
+            segment_drop_indexes(segment);
+            if (err == ERR_DAMAGED) { /* the mark said clean, the bytes do not */
+                log_warn(log->env->log, "last segment is not whole, recovering it dir=%s base_offset=%" PRId64,
+                         log->dir, segment->base_offset);
+                log->segment_count--;
+                mem_free(segment);
+                suspect = i;
+                suspect_base = found->segments[i];
+                err = ERR_OK;
+            }
+        }
+        if (err != ERR_OK)
+            return err;
+    }
+    err =
+        producers_read(opening, suspect_base == INT64_MAX && log->segment_count > 0 ? log_last_segment(log)->end_offset
+                                                                                    : suspect_base);
+    if (err == ERR_OK && (opening->producers_at < suspect_base || !opening->epochs_known))
+        err = replay(opening, opening->epochs_known ? opening->producers_at : 0, suspect_base);
+    return err == ERR_OK ? segments_recover(opening, suspect) : err;
+}
+
+/* --- after the segments --- */
+
+static enum err snapshots_tidy(struct opening *opening)
+{
+    struct partition_log *log = opening->log;
+    struct found *found = &opening->found;
+    enum err err = ERR_OK;
+
+    for (uint32_t i = 0; i < found->snapshot_count && err == ERR_OK; i++) {
+        int64_t offset = found->snapshots[i];
+        const struct segment *at = log_segment_at(log, offset, NULL);
+        struct log_path path;
+
+        if (offset == log->snapshot_offset || (at != NULL && at->base_offset == offset && offset <= log->end_offset))
+            continue;
+        log_path_segment(&path, log->dir, offset, SEGMENT_SNAPSHOT);
+        err = fs_unlink(log->env->fs, path.text);
+        if (err == ERR_NOT_FOUND)
+            err = ERR_OK;
+    }
+    return err;
+}
+
+static enum err offsets_settle(struct opening *opening)
+{
+    struct partition_log *log = opening->log;
+    const struct partition_log_spec *spec = opening->spec;
+    int64_t expiry =
+        log->env->limits.producer_expiry_ms > 0 ? log->env->limits.producer_expiry_ms : PARTITION_PRODUCER_EXPIRY_MS;
+    enum err err = ERR_OK;
+
+    if (log->segment_count > 0 && log_last_segment(log)->end_offset < spec->start_offset) {
+        /* The log was cut below its start: what is left is of no use. */
+        while (log->segment_count > 0) {
+            mem_free(log->segments[--log->segment_count]);
+        }
+        err = remove_from(opening, 0);
+        if (err != ERR_OK)
+            return err;
+        epoch_cache_deinit(&log->epochs);
+        producer_state_clear(&log->producers);
+    }
+    log->size = 0;
+    for (uint32_t i = 0; i < log->segment_count; i++)
+        log->size += log->segments[i]->size;
+    log->start_offset = spec->start_offset;
+    if (log->segment_count > 0 && log->segments[0]->base_offset > log->start_offset)
+        log->start_offset = log->segments[0]->base_offset;
+    log->end_offset = log->segment_count > 0 ? log_last_segment(log)->end_offset : log->start_offset;
+    log->synced_offset =
+        spec->clean && opening->recovery.segments_recovered == 0 ? log->end_offset : spec->recovery_point;
+    if (log->synced_offset > log->end_offset)
+        log->synced_offset = log->end_offset;
+    if (log->synced_offset < log->start_offset)
+        log->synced_offset = log->start_offset;
+    if (log->synced_offset < log->end_offset)
+        log->unsynced_bytes = 1; /* not known; enough for the timer to sync it */
+    epoch_cache_truncate_end(&log->epochs, log->end_offset);
+    epoch_cache_truncate_start(&log->epochs, log->start_offset);
+    producer_state_expire(&log->producers, clock_wall_ms(log->env->clock) - expiry);
+    return ERR_OK;
+}
+
+static void recovery_report(const struct opening *opening, struct partition_log_recovery *recovery)
+{
+    const struct partition_log *log = opening->log;
+    const struct partition_log_recovery *done = &opening->recovery;
+
+    if (done->bytes_cut > 0)
+        log_warn(log->env->log,
+                 "log cut behind its last whole batch topic=%s partition=%" PRId32 " end_offset=%" PRId64
+                 " bytes_cut=%" PRIu64 " segments_removed=%" PRIu32 " bytes_scanned=%" PRIu64,
+                 log->topic, log->partition, log->end_offset, done->bytes_cut, done->segments_removed,
+                 done->bytes_scanned);
+    if (recovery != NULL)
+        *recovery = *done;
+}
+
+static enum err log_new(const struct partition_env *env, const struct partition_log_spec *spec,
+                        struct partition_log **made)
+{
+    struct partition_log *log = NULL;
+    struct log_dir_name name;
+    struct log_path path;
+    enum err err = log_path_dir_name(&name, spec->topic, spec->partition);
+
+    if (err == ERR_OK)
+        err = log_path_in(&path, env->log_dir, name.text);
+    if (err == ERR_OK && strlen(path.text) + LOG_SEGMENT_NAME_BYTES_MAX >= LOG_PATH_BYTES_MAX)
+        err = ERR_LIMIT;
+    if (err != ERR_OK)
+        return err;
+    log = mem_calloc(1, sizeof(*log));
+    if (log == NULL)
+        return ERR_NOMEM;
+    log->env = env;
+    log->partition = spec->partition;
+    log->topic_id = spec->topic_id;
+    log->config = spec->config;
+    log->snapshot_offset = -1;
+    list_init(&log->appends);
+    list_init(&log->syncs);
+    list_init(&log->reads);
+    list_node_init(&log->by_use);
+    producer_state_init(&log->producers, rng_u64(env->rng));
+    log->dir = mem_copy_text(path.text, strlen(path.text));
+    log->topic = mem_copy_text(spec->topic.data, spec->topic.size);
+    if (log->dir == NULL || log->topic == NULL) {
+        log_free(log);
+        return ERR_NOMEM;
+    }
+    *made = log;
+    return ERR_OK;
+}
+
+enum err partition_log_open(const struct partition_env *env, const struct partition_log_spec *spec,
+                            struct partition_log **log, struct partition_log_recovery *recovery)
+{
+    struct opening opening = {.spec = spec};
+    enum err err = log_new(env, spec, &opening.log);
+
+    if (err != ERR_OK)
+        return err;
+    err = directory_make(opening.log, spec);
+    if (err == ERR_OK && !opening.log->dir_is_new)
+        err = directory_read(&opening);
+    if (err == ERR_OK && !opening.log->dir_is_new)
+        err = epochs_read(&opening);
+    if (err == ERR_OK && opening.found.segment_count > 0)
+        err = segments_load(&opening);
+    if (err == ERR_OK)
+        err = offsets_settle(&opening);
+    if (err == ERR_OK)
+        err = snapshots_tidy(&opening);
+    if (err == ERR_OK)
+        recovery_report(&opening, recovery);
+    else
+        log_error(env->log, "log not opened topic=%.*s partition=%" PRId32 " dir=%s err=%s", BYTES_PRINTF(spec->topic),
+                  spec->partition, opening.log->dir, err_name(err));
+    mem_free(opening.found.segments);
+    mem_free(opening.found.snapshots);
+    if (err != ERR_OK) {
+        log_free(opening.log);
+        return err;
+    }
+    *log = opening.log;
+    return ERR_OK;
+}
+
+enum err partition_log_scan(struct partition_log *log, int64_t offset, partition_log_scan_fn *each, void *context)
+{
+    for (uint32_t i = 0; i < log->segment_count; i++) {
+        const struct segment *segment = log->segments[i];
+        struct batch_scan scan;
+        struct batch_header header;
+        struct bytes batch;
+        struct fs_file *file = NULL;
+        struct log_path path;
+        enum err err = ERR_OK;
+
+        if (segment->end_offset <= offset || segment->size == 0)
+            continue;
+        log_path_segment(&path, log->dir, segment->base_offset, SEGMENT_LOG);
+        err = fs_open(log->env->fs, path.text, FS_READ, &file);
+        if (err != ERR_OK)
+            return err;
+        batch_scan_init(&scan, file, 0, segment->size, BATCH_SCAN_CHECKED);
+        while ((err = batch_scan_next(&scan, &header, &batch)) == ERR_OK) {
+            if (batch_last_offset(&header) < offset)
+                continue;
+            err = each(context, batch);
+            if (err != ERR_OK)
+                break;
+        }
+        batch_scan_deinit(&scan);
+        fs_file_drop(file);
+        if (err != ERR_END)
+            return err;
+    }
+    return ERR_OK;
+}

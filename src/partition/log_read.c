@@ -1,0 +1,326 @@
+/* Reading: on the reactor what lies in memory, by a job what has to come from the disk. */
+#include "partition/log.h"
+
+#include <inttypes.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "partition/log_internal.h"
+#include "partition/partition_limits.h"
+
+/* The cold way: finds the batch, brings the range into memory and checks each batch on the way. */
+struct cold_read {
+    struct loop_job job;
+    struct partition_log *log;
+    struct log_read *op;
+    struct fs_file *file;
+    int64_t offset;
+    int64_t offset_limit;
+    uint64_t start; /* a batch begins here, at or before the wanted one */
+    uint64_t limit;
+    uint32_t bytes_max;
+    bool at_least_one;
+    /* out */
+    enum err err;
+    uint64_t position;
+    size_t size;
+    int64_t next_offset; /* behind the last batch; -1: nothing was found */
+};
+
+static void complete(struct log_read *op, enum err err)
+{
+    op->err = err;
+    op->done(op);
+}
+
+static void give_range(struct log_read *op, struct fs_file *file, uint64_t position, size_t size)
+{
+    op->slices[0] = (struct slice){.file = fs_file_keep(file), .position = position, .size = size};
+    op->slice_count = 1;
+    op->size = size;
+}
+
+/* Whole batches of a run; *next_offset behind the last one. Less than one batch: as it is. */
+static size_t whole_batches(const uint8_t *data, size_t size, int64_t *next_offset)
+{
+    struct bytes rest = bytes_of(data, size);
+    struct batch_header header;
+
+    *next_offset = -1;
+    while (batch_peek(rest, &header, NULL) == ERR_OK) {
+        *next_offset = batch_last_offset(&header) + 1;
+        rest = bytes_of(rest.data + header.size, rest.size - header.size);
+    }
+    return *next_offset < 0 ? size : size - rest.size;
+}
+
+/* ERR_WOULD_BLOCK: not in memory any more. */
+static enum err give_copy(struct log_read *op, struct fs_file *file, uint64_t position, size_t size)
+{
+    uint8_t *copy = arena_alloc(op->arena, size);
+    size_t got = 0;
+    enum err err = ERR_OK;
+
+    if (copy == NULL)
+        return ERR_NOMEM;
+    err = fs_read_cached(file, position, copy, size, &got);
+    if (err != ERR_OK)
+        return err;
+    if (got < size)
+        return ERR_CORRUPT_MESSAGE; /* the file is shorter than what was written to it */
+    op->size = whole_batches(copy, size, &op->next_offset);
+    op->slices[0] = slice_of(copy, op->size);
+    op->slice_count = 1;
+    return ERR_OK;
+}
+
+/* --- the cold way --- */
+
+/* By the heads up to the wanted batch: damage before it is no matter of this read. */
+static enum err cold_find(struct cold_read *job, struct batch_scan *scan)
+{
+    struct batch_header header;
+    struct bytes batch;
+    enum err err = ERR_OK;
+
+    do {
+        job->position = scan->position;
+        err = batch_scan_next(scan, &header, &batch);
+    } while (err == ERR_OK && batch_last_offset(&header) < job->offset);
+    scan->position = job->position;
+    return err;
+}
+
+static void cold_run(struct loop_job *base)
+{
+    struct cold_read *job = LIST_ENTRY(base, struct cold_read, job);
+    struct batch_scan scan;
+    struct batch_header header;
+    struct bytes batch;
+
+    batch_scan_init(&scan, job->file, job->start, job->limit, BATCH_SCAN_HEADS);
+    job->err = cold_find(job, &scan);
+    scan.depth = BATCH_SCAN_CHECKED;
+    while (job->err == ERR_OK && job->size < job->bytes_max) {
+        job->err = batch_scan_next(&scan, &header, &batch);
+        if (job->err != ERR_OK || header.base_offset >= job->offset_limit)
+            break;
+        if (job->size > 0 ? job->size + batch.size > job->bytes_max : batch.size > job->bytes_max && !job->at_least_one)
+            break;
+        job->size += batch.size;
+        job->next_offset = batch_last_offset(&header) + 1;
+    }
+    batch_scan_deinit(&scan);
+    if (job->size > 0 || job->err == ERR_END)
+        job->err = ERR_OK; /* what comes behind a good batch is the next read's matter */
+}
+
+static enum err cold_give(struct log_read *op, const struct cold_read *job)
+{
+    enum err err = ERR_OK;
+
+    if (job->size == 0)
+        return ERR_OK;
+    op->next_offset = job->next_offset;
+    if (job->size < LOG_READ_COPY_BYTES) {
+        err = give_copy(op, job->file, job->position, job->size);
+        if (err != ERR_WOULD_BLOCK)
+            return err;
+    }
+    give_range(op, job->file, job->position, job->size);
+    op->next_offset = job->next_offset;
+    return ERR_OK;
+}
+
+static void cold_done(struct loop_job *base)
+{
+    struct cold_read *job = LIST_ENTRY(base, struct cold_read, job);
+    struct partition_log *log = job->log;
+    enum err err = job->err;
+
+    if (err == ERR_OK)
+        err = cold_give(job->op, job);
+    else if (err == ERR_DAMAGED) {
+        log_error(log->env->log, "damaged batch not served topic=%s partition=%" PRId32 " offset=%" PRId64, log->topic,
+                  log->partition, job->offset);
+        err = ERR_CORRUPT_MESSAGE;
+    } else if (err != ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT) {
+        err = log_storage_error(log, err, "read failed");
+    }
+    complete(job->op, err);
+    fs_file_drop(job->file);
+    mem_free(job);
+    log_job_ended(log);
+}
+
+static void cold_start(struct partition_log *log, struct log_read *op, const struct segment *segment, uint64_t start)
+{
+    struct cold_read *job = mem_calloc(1, sizeof(*job));
+
+    if (job == NULL) {
+        complete(op, ERR_NOMEM);
+        return;
+    }
+    job->job.run = cold_run;
+    job->job.done = cold_done;
+    job->log = log;
+    job->op = op;
+    job->file = fs_file_keep(segment->file);
+    job->offset = op->offset;
+    job->offset_limit = op->offset_limit;
+    job->start = start;
+    job->limit = segment->size;
+    job->bytes_max = op->bytes_max < LOG_READ_COLD_BYTES_MAX ? op->bytes_max : LOG_READ_COLD_BYTES_MAX;
+    job->at_least_one = op->at_least_one || op->bytes_max > LOG_READ_COLD_BYTES_MAX;
+    job->next_offset = -1;
+    log_job_started(log);
+    loop_submit(log->env->loop, &job->job);
+}
+
+/* --- the way through memory --- */
+
+/* Where in the segment the read has to stop. */
+static enum err limit_position(const struct segment *segment, int64_t offset_limit, uint64_t *limit)
+{
+    struct batch_header header;
+    enum err err = ERR_OK;
+
+    *limit = segment->size;
+    if (offset_limit >= segment->end_offset)
+        return ERR_OK;
+    err = segment_find(segment->file, &segment->offsets, segment->base_offset, offset_limit, segment->size, true, limit,
+                       &header);
+    if (err == ERR_END)
+        *limit = segment->size;
+    return err == ERR_END ? ERR_OK : err;
+}
+
+static enum err hot_read(struct log_read *op, const struct segment *segment)
+{
+    struct batch_header header;
+    uint64_t position = 0;
+    uint64_t limit = 0;
+    uint64_t size = 0;
+    enum err err = limit_position(segment, op->offset_limit, &limit);
+
+    if (err == ERR_OK)
+        err = segment_find(segment->file, &segment->offsets, segment->base_offset, op->offset, limit, true, &position,
+                           &header);
+    if (err != ERR_OK)
+        return err;
+    if (header.size > op->bytes_max && !op->at_least_one)
+        return ERR_OK; /* too short for the first batch: nothing */
+    size = limit - position;
+    if (size > op->bytes_max)
+        size = op->bytes_max;
+    if (size < header.size)
+        size = header.size;
+    if (position + size < limit) {
+        /* End where a batch does, as far as the index knows of one. */
+        uint64_t boundary = offset_index_boundary(&segment->offsets, (uint32_t)(position + size));
+
+        if (boundary >= position + header.size)
+            size = boundary - position;
+    }
+    if (position + size == segment->size)
+        op->next_offset = segment->end_offset;
+    if (size < LOG_READ_COPY_BYTES)
+        return give_copy(op, segment->file, position, (size_t)size);
+    if (!fs_is_cached(segment->file, position, (size_t)size))
+        return ERR_WOULD_BLOCK;
+    give_range(op, segment->file, position, (size_t)size);
+    return ERR_OK;
+}
+
+static struct segment *segment_for(const struct partition_log *log, int64_t offset)
+{
+    uint32_t slot = 0;
+    struct segment *segment = log_segment_at(log, offset, &slot);
+
+    /* Compaction may have left a gap before the next one. */
+    if (segment == NULL)
+        return log->segment_count == 0 ? NULL : log->segments[0];
+    if (offset >= segment->end_offset && slot + 1 < log->segment_count)
+        return log->segments[slot + 1];
+    return segment;
+}
+
+static void read_now(struct partition_log *log, struct log_read *op)
+{
+    struct segment *segment = NULL;
+    enum err err = ERR_OK;
+
+    if (log->failed) {
+        complete(op, ERR_KAFKA_STORAGE_ERROR);
+        return;
+    }
+    if (op->offset < log->start_offset || op->offset > log->end_offset) {
+        complete(op, ERR_OFFSET_OUT_OF_RANGE);
+        return;
+    }
+    segment = segment_for(log, op->offset);
+    if (segment == NULL || op->offset >= op->offset_limit || segment->base_offset >= op->offset_limit) {
+        complete(op, ERR_OK);
+        return;
+    }
+    log_use(log);
+    if (segment->file == NULL) {
+        err = log_segment_open(log, segment);
+        if (err != ERR_OK)
+            complete(op, err);
+        else
+            list_add_last(&log->reads, &op->node);
+        return;
+    }
+    err = hot_read(op, segment);
+    if (err == ERR_WOULD_BLOCK)
+        cold_start(log, op, segment,
+                   offset_index_position(&segment->offsets, op->offset < segment->base_offset
+                                                                ? 0
+                                                                : (uint32_t)(op->offset - segment->base_offset)));
+    else if (err == ERR_DAMAGED)
+        complete(op, ERR_CORRUPT_MESSAGE);
+    else if (err == ERR_IO)
+        complete(op, log_storage_error(log, err, "read failed"));
+    else
+        complete(op, err == ERR_END ? ERR_OK : err);
+}
+
+void partition_log_read(struct partition_log *log, struct log_read *op)
+{
+    assert(op->offset_limit <= log->end_offset);
+    list_node_init(&op->node);
+    op->err = ERR_OK;
+    op->slice_count = 0;
+    op->size = 0;
+    op->next_offset = -1;
+    if (log->closing != NULL)
+        complete(op, ERR_CLOSED);
+    else
+        read_now(log, op);
+}
+
+void log_reads_retry(struct partition_log *log)
+{
+    struct list waiting;
+    struct list_node *node = NULL;
+
+    list_init(&waiting);
+    list_move_all(&waiting, &log->reads);
+    while ((node = list_take_first(&waiting)) != NULL) {
+        struct log_read *op = LIST_ENTRY(node, struct log_read, node);
+
+        if (log->closing != NULL)
+            complete(op, ERR_CLOSED);
+        else
+            read_now(log, op);
+    }
+}
+
+void log_reads_fail(struct partition_log *log, enum err err)
+{
+    struct list_node *node = NULL;
+
+    while ((node = list_take_first(&log->reads)) != NULL)
+        complete(LIST_ENTRY(node, struct log_read, node), err);
+}

@@ -1,0 +1,256 @@
+/* Moving synced_offset: one sync job at a time, for all that wait. */
+#include <inttypes.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "partition/checkpoint.h"
+#include "partition/log.h"
+#include "partition/log_internal.h"
+#include "partition/log_path.h"
+
+struct log_sync_job {
+    struct loop_job job;
+    struct partition_log *log;
+    struct log_sync_plan plan;
+    uint64_t bytes; /* un-synced when it began */
+    int64_t messages;
+    int64_t began_ns;
+    enum err err;
+};
+
+/* --- the plan --- */
+
+enum err log_sync_plan_make(struct partition_log *log, struct log_sync_plan *plan)
+{
+    uint32_t first = log->segment_count;
+
+    *plan = (struct log_sync_plan){
+        .end_offset = log->end_offset,
+        .sync_names = log->names_changed,
+        .sync_parent = log->dir_is_new,
+        .sync_topic_id = log->topic_id_unsynced,
+        .write_epochs = log->epochs.changed,
+    };
+    while (first > 0 && !log->segments[first - 1]->settled)
+        first--;
+    if (first == log->segment_count && first > 0 && log->synced_offset < log->end_offset)
+        first--;
+    if (first < log->segment_count) {
+        plan->files = mem_calloc(log->segment_count - first, sizeof(plan->files[0]));
+        if (plan->files == NULL)
+            return ERR_NOMEM;
+    }
+    if (plan->write_epochs) {
+        checkpoint_format_epochs(&log->epochs, &plan->epochs);
+        if (plan->epochs.failed) {
+            text_deinit(&plan->epochs);
+            mem_free(plan->files);
+            plan->files = NULL;
+            return ERR_NOMEM;
+        }
+        log->epochs.changed = false;
+    }
+    for (uint32_t i = first; i < log->segment_count; i++) {
+        struct segment *segment = log->segments[i];
+
+        plan->files[plan->file_count++] = (struct log_sync_file){
+            .base_offset = segment->base_offset,
+            .file = segment->file == NULL ? NULL : fs_file_keep(segment->file),
+            .sealed = i + 1 < log->segment_count,
+        };
+    }
+    /* What changes from here on is the next plan's. */
+    log->names_changed = false;
+    log->dir_is_new = false;
+    log->topic_id_unsynced = false;
+    return ERR_OK;
+}
+
+static enum err sync_by_name(struct fs *fs, const char *dir, int64_t base_offset, const char *suffix)
+{
+    struct log_path path;
+    struct fs_file *file = NULL;
+    enum err err = ERR_OK;
+
+    log_path_segment(&path, dir, base_offset, suffix);
+    err = fs_open(fs, path.text, FS_READ | FS_WRITE, &file);
+    if (err == ERR_OK)
+        err = fs_sync(file);
+    fs_file_drop(file);
+    return err;
+}
+
+/* An index that is not there is rebuilt when it is wanted. */
+static enum err sync_index(struct fs *fs, const char *dir, int64_t base_offset, const char *suffix)
+{
+    enum err err = sync_by_name(fs, dir, base_offset, suffix);
+
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
+static enum err sync_one(struct fs *fs, const char *dir, const struct log_sync_file *file)
+{
+    enum err err = file->file != NULL ? fs_sync(file->file) : sync_by_name(fs, dir, file->base_offset, SEGMENT_LOG);
+
+    /* The recovery point is about to pass a sealed segment: its indexes will be believed from then on. */
+    if (err == ERR_OK && file->sealed)
+        err = sync_index(fs, dir, file->base_offset, SEGMENT_INDEX);
+    if (err == ERR_OK && file->sealed)
+        err = sync_index(fs, dir, file->base_offset, SEGMENT_TIME_INDEX);
+    return err;
+}
+
+enum err log_sync_plan_run(const struct partition_env *env, const char *dir, const struct log_sync_plan *plan)
+{
+    enum err err = ERR_OK;
+
+    for (uint32_t i = 0; i < plan->file_count && err == ERR_OK; i++)
+        err = sync_one(env->fs, dir, &plan->files[i]);
+    if (err == ERR_OK && plan->sync_topic_id)
+        err = checkpoint_sync_topic_id(env->fs, dir);
+    if (err == ERR_OK && plan->write_epochs)
+        err = checkpoint_write_epochs(env->fs, dir, &plan->epochs);
+    if (err == ERR_OK && plan->sync_names)
+        err = fs_sync_dir(env->fs, dir);
+    if (err == ERR_OK && plan->sync_parent)
+        err = fs_sync_dir(env->fs, env->log_dir);
+    return err;
+}
+
+void log_sync_plan_succeeded(struct partition_log *log, const struct log_sync_plan *plan)
+{
+    if (plan->end_offset > log->synced_offset)
+        log->synced_offset = plan->end_offset;
+    for (uint32_t i = 0; i < plan->file_count; i++) {
+        struct segment *segment = log_segment_at(log, plan->files[i].base_offset, NULL);
+
+        if (plan->files[i].sealed && segment != NULL)
+            segment->settled = true;
+    }
+}
+
+void log_sync_plan_deinit(struct log_sync_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->file_count; i++)
+        fs_file_drop(plan->files[i].file);
+    mem_free(plan->files);
+    text_deinit(&plan->epochs);
+    *plan = (struct log_sync_plan){0};
+}
+
+/* --- the job --- */
+
+static void sync_run(struct loop_job *base)
+{
+    struct log_sync_job *job = LIST_ENTRY(base, struct log_sync_job, job);
+
+    job->err = log_sync_plan_run(job->log->env, job->log->dir, &job->plan);
+}
+
+static void syncs_complete(struct partition_log *log)
+{
+    struct list completed;
+    struct list_node *at = NULL;
+
+    /* Apart first: what is called may add to the list, or end the log. */
+    list_init(&completed);
+    list_each (&log->syncs, node) {
+        if (LIST_ENTRY(node, struct log_sync, node)->offset > log->synced_offset)
+            continue;
+        list_remove(node);
+        list_add_last(&completed, node);
+    }
+    while ((at = list_take_first(&completed)) != NULL) {
+        struct log_sync *op = LIST_ENTRY(at, struct log_sync, node);
+
+        op->err = ERR_OK;
+        op->done(op);
+    }
+}
+
+static bool is_wanted(const struct partition_log *log)
+{
+    return !list_is_empty(&log->syncs) ||
+           (log->unsynced_bytes > 0 && log->unsynced_messages >= log->config.flush_messages);
+}
+
+static void sync_done(struct loop_job *base)
+{
+    struct log_sync_job *job = LIST_ENTRY(base, struct log_sync_job, job);
+    struct partition_log *log = job->log;
+
+    log->sync_job = NULL;
+    if (job->err == ERR_OK && !log->failed) {
+        log_sync_plan_succeeded(log, &job->plan);
+        log->unsynced_bytes -= job->bytes;
+        log->unsynced_messages -= job->messages;
+        log->unsynced_since_ns = job->began_ns;
+        syncs_complete(log);
+    } else if (job->err != ERR_OK) {
+        /* Whatever the error was (a full disk too), the pages that it concerned may be gone. */
+        (void)log_storage_error(log, ERR_IO, "sync failed");
+    }
+    log_sync_plan_deinit(&job->plan);
+    mem_free(job);
+    if (log->closing == NULL && !log->failed) {
+        log_tell_change(log);
+        if (log->sync_job == NULL && is_wanted(log))
+            log_sync_start(log);
+        log_timer_set(log);
+    }
+    log_job_ended(log);
+}
+
+void log_sync_start(struct partition_log *log)
+{
+    struct log_sync_job *job = NULL;
+
+    if (log->sync_job != NULL || log->failed || log->closing != NULL)
+        return;
+    job = mem_calloc(1, sizeof(*job));
+    if (job == NULL || log_sync_plan_make(log, &job->plan) != ERR_OK) {
+        mem_free(job);
+        log_syncs_fail(log, ERR_NOMEM);
+        log->unsynced_since_ns = loop_now_ns(log->env->loop); /* the timer tries again */
+        return;
+    }
+    job->job.run = sync_run;
+    job->job.done = sync_done;
+    job->log = log;
+    job->bytes = log->unsynced_bytes;
+    job->messages = log->unsynced_messages;
+    job->began_ns = loop_now_ns(log->env->loop);
+    log->sync_job = job;
+    log_job_started(log);
+    loop_submit(log->env->loop, &job->job);
+}
+
+void log_syncs_fail(struct partition_log *log, enum err err)
+{
+    struct list_node *node = NULL;
+
+    while ((node = list_take_first(&log->syncs)) != NULL) {
+        struct log_sync *op = LIST_ENTRY(node, struct log_sync, node);
+
+        op->err = err;
+        op->done(op);
+    }
+}
+
+void partition_log_sync(struct partition_log *log, struct log_sync *op)
+{
+    assert(op->offset <= log->end_offset);
+    list_node_init(&op->node);
+    op->err = ERR_OK;
+    if (log->failed || log->closing != NULL) {
+        op->err = log->failed ? ERR_KAFKA_STORAGE_ERROR : ERR_CLOSED;
+        op->done(op);
+        return;
+    }
+    if (op->offset <= log->synced_offset) {
+        op->done(op);
+        return;
+    }
+    list_add_last(&log->syncs, &op->node);
+    log_sync_start(log);
+}

@@ -1,0 +1,466 @@
+#include "partition/partition.h"
+
+#include <inttypes.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "partition/partition_internal.h"
+
+struct load_job {
+    struct loop_job job;
+    struct partition *partition;
+    struct partition_log_spec spec;
+    struct partition_log *log;
+    struct partition_log_recovery recovery;
+    enum err err;
+};
+
+static void partition_free(struct partition *partition)
+{
+    if (partition == NULL)
+        return;
+    mem_free(partition->topic);
+    mem_free(partition);
+}
+
+/* --- watches --- */
+
+static void watches_tell(struct partition *partition)
+{
+    struct list armed;
+    struct list_node *node = NULL;
+
+    if (list_is_empty(&partition->watches_armed))
+        return;
+    list_init(&armed);
+    list_move_all(&armed, &partition->watches_armed);
+    while ((node = list_take_first(&armed)) != NULL) {
+        struct partition_watch *watch = LIST_ENTRY(node, struct partition_watch, node);
+
+        watch->armed = false;
+        list_add_last(&partition->watches_told, node);
+        watch->told(watch);
+    }
+}
+
+static void watches_end(struct partition *partition)
+{
+    struct list_node *node = NULL;
+
+    list_move_all(&partition->watches_armed, &partition->watches_told);
+    while ((node = list_take_first(&partition->watches_armed)) != NULL) {
+        struct partition_watch *watch = LIST_ENTRY(node, struct partition_watch, node);
+
+        watch->armed = false;
+        watch->partition = NULL;
+        watch->told(watch);
+    }
+}
+
+void partition_watch_add(struct partition *partition, struct partition_watch *watch)
+{
+    assert(partition->state != PARTITION_GONE);
+    watch->partition = partition;
+    watch->armed = true;
+    list_node_init(&watch->node);
+    list_add_last(&partition->watches_armed, &watch->node);
+}
+
+void partition_watch_arm(struct partition_watch *watch)
+{
+    if (watch->partition == NULL || watch->armed)
+        return;
+    list_remove(&watch->node);
+    watch->armed = true;
+    list_add_last(&watch->partition->watches_armed, &watch->node);
+}
+
+void partition_watch_remove(struct partition_watch *watch)
+{
+    if (watch->partition == NULL)
+        return;
+    list_remove(&watch->node);
+    watch->partition = NULL;
+    watch->armed = false;
+}
+
+/* --- watermarks --- */
+
+/* A single replica: what it has itself, or has synced where that is asked for (DESIGN.md 4). */
+static int64_t high_watermark_of(const struct partition *partition)
+{
+    if (partition->config.flush_messages == 1)
+        return partition_log_synced_offset(partition->log);
+    return partition_log_end_offset(partition->log);
+}
+
+static void acks_complete(struct partition *partition)
+{
+    for (;;) {
+        struct list_node *node = list_first(&partition->acks);
+        struct partition_append *op = NULL;
+
+        if (node == NULL)
+            return;
+        op = LIST_ENTRY(node, struct partition_append, node);
+        if (op->wait_offset > partition->high_watermark)
+            return;
+        list_remove(node);
+        partition_append_complete(op, ERR_OK);
+    }
+}
+
+static void acks_fail(struct partition *partition, enum err err)
+{
+    struct list_node *node = NULL;
+
+    while ((node = list_take_first(&partition->acks)) != NULL)
+        partition_append_complete(LIST_ENTRY(node, struct partition_append, node), err);
+}
+
+static void log_changed(void *context)
+{
+    struct partition *partition = context;
+    int64_t high_watermark = 0;
+
+    if (partition->state != PARTITION_READY)
+        return;
+    if (partition_log_failed(partition->log)) {
+        acks_fail(partition, ERR_KAFKA_STORAGE_ERROR);
+        watches_tell(partition);
+        return;
+    }
+    high_watermark = high_watermark_of(partition);
+    if (high_watermark <= partition->high_watermark)
+        return;
+    partition->high_watermark = high_watermark;
+    watches_tell(partition); /* first: a consumer is not to see less than a producer was told */
+    acks_complete(partition);
+}
+
+/* --- load --- */
+
+static void load_run(struct loop_job *base)
+{
+    struct load_job *job = LIST_ENTRY(base, struct load_job, job);
+
+    job->err = partition_log_open(job->partition->env, &job->spec, &job->log, &job->recovery);
+}
+
+static void loading_release(struct partition *partition)
+{
+    struct list_node *node = NULL;
+
+    while ((node = list_take_first(&partition->appends_loading)) != NULL)
+        partition_append_start(LIST_ENTRY(node, struct partition_append, node));
+    while ((node = list_take_first(&partition->reads_loading)) != NULL)
+        partition_read_start(LIST_ENTRY(node, struct partition_read, node));
+    while ((node = list_take_first(&partition->offsets_loading)) != NULL)
+        partition_offsets_start(LIST_ENTRY(node, struct partition_offsets, node));
+}
+
+static enum err take_log(struct partition *partition, struct partition_log *log, const struct load_job *job)
+{
+    partition->log = log;
+    partition_log_set_config(log, &partition->config);
+    partition_log_adopt(log);
+    partition_log_on_change(log, log_changed, partition);
+    partition->high_watermark = high_watermark_of(partition);
+    if (job->recovery.segments_recovered > 0)
+        log_info(partition->env->log,
+                 "partition recovered topic=%s partition=%" PRId32 " end_offset=%" PRId64 " bytes_scanned=%" PRIu64
+                 " bytes_cut=%" PRIu64,
+                 partition->topic, partition->index, partition_log_end_offset(log), job->recovery.bytes_scanned,
+                 job->recovery.bytes_cut);
+    return partition_log_assign_epoch(log, partition->leader_epoch);
+}
+
+static void close_go_on(struct partition *partition);
+
+static void load_done(struct loop_job *base)
+{
+    struct load_job *job = LIST_ENTRY(base, struct load_job, job);
+    struct partition *partition = job->partition;
+    enum err err = job->err;
+
+    partition->load_is_running = false;
+    if (err == ERR_OK)
+        err = take_log(partition, job->log, job);
+    mem_free(job);
+    if (partition->state == PARTITION_GONE) {
+        close_go_on(partition);
+        return;
+    }
+    partition->state = err == ERR_OK ? PARTITION_READY : PARTITION_UNUSABLE;
+    if (err == ERR_IO && partition->env->storage_failed != NULL)
+        partition->env->storage_failed(partition->env->context, partition->env->log_dir, err);
+    if (partition->ready != NULL)
+        partition->ready(partition->ready_context, partition, err);
+    if (partition->state != PARTITION_GONE) {
+        loading_release(partition);
+        watches_tell(partition);
+    }
+}
+
+static enum err load_start(struct partition *partition, const struct partition_spec *spec)
+{
+    struct load_job *job = mem_calloc(1, sizeof(*job));
+
+    if (job == NULL)
+        return ERR_NOMEM;
+    job->job.run = load_run;
+    job->job.done = load_done;
+    job->partition = partition;
+    job->spec = (struct partition_log_spec){
+        .topic = bytes_of(partition->topic, partition->topic_size),
+        .partition = partition->index,
+        .topic_id = partition->topic_id,
+        .config = partition->config,
+        .recovery_point = spec->recovery_point,
+        .start_offset = spec->start_offset,
+        .clean = spec->clean,
+    };
+    partition->load_is_running = true;
+    loop_submit(partition->env->loop, &job->job);
+    return ERR_OK;
+}
+
+enum err partition_new(const struct partition_env *env, const struct partition_spec *spec, partition_ready_fn *ready,
+                       void *context, struct partition **partition)
+{
+    struct partition *made = mem_calloc(1, sizeof(*made));
+    enum err err = ERR_NOMEM;
+
+    if (made == NULL)
+        return ERR_NOMEM;
+    made->env = env;
+    made->state = PARTITION_LOADING;
+    made->topic = mem_copy_text(spec->topic.data, spec->topic.size);
+    made->topic_size = spec->topic.size;
+    made->topic_id = spec->topic_id;
+    made->index = spec->index;
+    made->leader_epoch = spec->leader_epoch;
+    made->config = spec->config;
+    made->ready = ready;
+    made->ready_context = context;
+    list_init(&made->acks);
+    list_init(&made->appends_loading);
+    list_init(&made->reads_loading);
+    list_init(&made->offsets_loading);
+    list_init(&made->watches_armed);
+    list_init(&made->watches_told);
+    if (made->topic != NULL)
+        err = load_start(made, spec);
+    if (err != ERR_OK) {
+        partition_free(made);
+        return err;
+    }
+    *partition = made;
+    return ERR_OK;
+}
+
+/* --- the end --- */
+
+static void close_finish(struct partition *partition, enum err err)
+{
+    struct partition_close *op = partition->closing;
+
+    acks_fail(partition, ERR_NOT_LEADER_OR_FOLLOWER); /* none: nothing can have come since */
+    partition_free(partition);
+    op->err = err;
+    op->done(op);
+}
+
+static void log_closed(struct partition_log_close *log_op)
+{
+    struct partition_close *op = LIST_ENTRY(log_op, struct partition_close, log_close);
+
+    close_finish(op->partition, log_op->err);
+}
+
+static void close_go_on(struct partition *partition)
+{
+    if (partition->load_is_running)
+        return;
+    if (partition->log == NULL) {
+        close_finish(partition, ERR_OK);
+        return;
+    }
+    partition->closing->log_close.done = log_closed;
+    if (partition->deleting)
+        partition_log_delete(partition->log, &partition->closing->log_close);
+    else
+        partition_log_close(partition->log, &partition->closing->log_close);
+}
+
+static void close_begin(struct partition *partition, struct partition_close *op, bool deleting)
+{
+    assert(partition->state != PARTITION_GONE);
+    partition->state = PARTITION_GONE;
+    partition->closing = op;
+    partition->deleting = deleting;
+    op->partition = partition;
+    loading_release(partition); /* each is refused */
+    acks_fail(partition, deleting ? ERR_UNKNOWN_TOPIC_OR_PARTITION : ERR_NOT_LEADER_OR_FOLLOWER);
+    watches_end(partition);
+    close_go_on(partition);
+}
+
+void partition_close(struct partition *partition, struct partition_close *op)
+{
+    close_begin(partition, op, false);
+}
+
+void partition_delete(struct partition *partition, struct partition_close *op)
+{
+    close_begin(partition, op, true);
+}
+
+void partition_fail(struct partition *partition, enum err err)
+{
+    if (partition->state == PARTITION_READY)
+        partition_log_fail(partition->log, err);
+}
+
+/* --- checks --- */
+
+enum err partition_check(const struct partition *partition, int32_t current_leader_epoch)
+{
+    if (partition->state == PARTITION_GONE)
+        return partition->deleting ? ERR_UNKNOWN_TOPIC_OR_PARTITION : ERR_NOT_LEADER_OR_FOLLOWER;
+    if (partition->state == PARTITION_UNUSABLE || partition_log_failed(partition->log))
+        return ERR_KAFKA_STORAGE_ERROR;
+    if (current_leader_epoch >= 0 && current_leader_epoch < partition->leader_epoch)
+        return ERR_FENCED_LEADER_EPOCH;
+    if (current_leader_epoch > partition->leader_epoch)
+        return ERR_UNKNOWN_LEADER_EPOCH;
+    return ERR_OK;
+}
+
+enum err partition_client_error(const struct partition *partition, enum err err)
+{
+    if (err == ERR_CLOSED)
+        return partition->deleting ? ERR_UNKNOWN_TOPIC_OR_PARTITION : ERR_NOT_LEADER_OR_FOLLOWER;
+    if (err == ERR_NO_SPACE || err == ERR_IO || err == ERR_NO_DESCRIPTORS)
+        return ERR_KAFKA_STORAGE_ERROR;
+    return err;
+}
+
+int64_t partition_readable_end(const struct partition *partition, enum partition_isolation isolation)
+{
+    if (isolation == PARTITION_READ_LOG_END)
+        return partition_log_end_offset(partition->log);
+    return isolation == PARTITION_READ_COMMITTED ? partition_last_stable_offset(partition) : partition->high_watermark;
+}
+
+/* --- facts and changes --- */
+
+int64_t partition_start_offset(const struct partition *partition)
+{
+    return partition->log == NULL ? 0 : partition_log_start_offset(partition->log);
+}
+
+int64_t partition_end_offset(const struct partition *partition)
+{
+    return partition->log == NULL ? 0 : partition_log_end_offset(partition->log);
+}
+
+int64_t partition_synced_offset(const struct partition *partition)
+{
+    return partition->log == NULL ? 0 : partition_log_synced_offset(partition->log);
+}
+
+int64_t partition_recovery_point(const struct partition *partition)
+{
+    return partition->log == NULL ? 0 : partition_log_recovery_point(partition->log);
+}
+
+int64_t partition_high_watermark(const struct partition *partition)
+{
+    return partition->high_watermark;
+}
+
+int64_t partition_last_stable_offset(const struct partition *partition)
+{
+    int64_t first_open = partition->log == NULL ? INT64_MAX : partition_log_first_open_offset(partition->log);
+
+    return first_open < partition->high_watermark ? first_open : partition->high_watermark;
+}
+
+int32_t partition_leader_epoch(const struct partition *partition)
+{
+    return partition->leader_epoch;
+}
+
+uint64_t partition_size(const struct partition *partition)
+{
+    return partition->log == NULL ? 0 : partition_log_size(partition->log);
+}
+
+bool partition_is_ready(const struct partition *partition)
+{
+    return partition->state == PARTITION_READY;
+}
+
+bool partition_is_failed(const struct partition *partition)
+{
+    return partition->state == PARTITION_UNUSABLE ||
+           (partition->state == PARTITION_READY && partition_log_failed(partition->log));
+}
+
+bool partition_is_gone(const struct partition *partition)
+{
+    return partition->state == PARTITION_GONE;
+}
+
+struct bytes partition_topic(const struct partition *partition)
+{
+    return bytes_of(partition->topic, partition->topic_size);
+}
+
+struct uuid partition_topic_id(const struct partition *partition)
+{
+    return partition->topic_id;
+}
+
+int32_t partition_index(const struct partition *partition)
+{
+    return partition->index;
+}
+
+const struct log_config *partition_config(const struct partition *partition)
+{
+    return &partition->config;
+}
+
+void partition_epoch_end(const struct partition *partition, int32_t epoch, int32_t *found_epoch, int64_t *end_offset)
+{
+    *found_epoch = -1;
+    *end_offset = -1;
+    if (partition->state == PARTITION_READY)
+        partition_log_epoch_end(partition->log, epoch, found_epoch, end_offset);
+}
+
+void partition_set_config(struct partition *partition, const struct log_config *config)
+{
+    partition->config = *config;
+    if (partition->state == PARTITION_READY) {
+        partition_log_set_config(partition->log, config);
+        log_changed(partition); /* flush.messages may have let the watermark go */
+    }
+}
+
+enum err partition_set_leader_epoch(struct partition *partition, int32_t leader_epoch)
+{
+    if (leader_epoch <= partition->leader_epoch || partition->state == PARTITION_GONE)
+        return ERR_OK;
+    if (partition->state == PARTITION_READY) {
+        enum err err = partition_log_assign_epoch(partition->log, leader_epoch);
+
+        if (err != ERR_OK)
+            return err;
+    }
+    partition->leader_epoch = leader_epoch;
+    watches_tell(partition);
+    return ERR_OK;
+}

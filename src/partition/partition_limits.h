@@ -1,0 +1,21 @@
+/*
+ * partition_limits: the room's bounds, their units in their names, and why those numbers.
+ */
+#ifndef OTTLA_PARTITION_PARTITION_LIMITS_H
+#define OTTLA_PARTITION_PARTITION_LIMITS_H
+
+#include <stdint.h>
+
+#define PARTITION_SYNC_INTERVAL_NS   INT64_C(1000000000)  /* a second of writing is what a power cut may cost */
+#define PARTITION_IDLE_NS            INT64_C(60000000000) /* a minute: longer than the pause between two polls */
+#define PARTITION_PRODUCER_EXPIRY_MS INT64_C(86400000)    /* Kafka's producer.id.expiration.ms */
+
+enum {
+    PARTITION_SYNC_BYTES = 64 * 1024 * 1024,   /* or that much: half a second of this disk's sequential rate */
+    LOG_READ_COPY_BYTES = 16 * 1024,           /* below it a copy is cheaper than sendfile (limits.md 3) */
+    LOG_READ_COLD_BYTES_MAX = 2 * 1024 * 1024, /* what one cold read brings in; its first batch may be larger */
+    LOG_APPEND_BATCHES_MAX = 1024,             /* in one append: a follower's fetch, cut by it where need be */
+    LOG_SNAPSHOT_BYTES_MAX = 64 * 1024 * 1024, /* PRODUCERS_MAX producers are 46 MiB */
+};
+
+#endif

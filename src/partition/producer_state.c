@@ -1,0 +1,359 @@
+#include "partition/producer_state.h"
+
+#include "base/assert.h"
+#include "base/big_endian.h"
+#include "base/crc32c.h"
+#include "base/mem.h"
+#include "partition/txn_marker.h"
+
+enum { SNAPSHOT_VERSION = 1, NO_SEQUENCE = -1 };
+
+/* Sequence numbers wrap from INT32_MAX to 0 (KIP-98). */
+static int32_t sequence_next(int32_t last)
+{
+    return last == INT32_MAX ? 0 : last + 1;
+}
+
+static int32_t sequence_back(int32_t sequence, int32_t count)
+{
+    int64_t rest = (int64_t)sequence - count;
+
+    return (int32_t)(rest < 0 ? rest + INT32_MAX + 1 : rest);
+}
+
+void producer_state_init(struct producer_state *state, uint64_t seed)
+{
+    map_u64_init(&state->by_id, seed, PRODUCERS_MAX);
+    list_init(&state->by_age);
+    list_init(&state->by_open);
+}
+
+static void forget(struct producer_state *state, struct producer *producer)
+{
+    map_u64_remove(&state->by_id, (uint64_t)producer->id);
+    list_remove(&producer->by_age);
+    list_remove(&producer->by_open);
+    mem_free(producer);
+}
+
+void producer_state_clear(struct producer_state *state)
+{
+    list_each (&state->by_age, node)
+        forget(state, LIST_ENTRY(node, struct producer, by_age));
+}
+
+void producer_state_deinit(struct producer_state *state)
+{
+    producer_state_clear(state);
+    map_u64_deinit(&state->by_id);
+}
+
+uint32_t producer_state_count(const struct producer_state *state)
+{
+    return map_u64_count(&state->by_id);
+}
+
+static struct producer *find(const struct producer_state *state, int64_t id)
+{
+    return map_u64_get(&state->by_id, (uint64_t)id);
+}
+
+const struct producer *producer_state_get(const struct producer_state *state, int64_t id)
+{
+    return find(state, id);
+}
+
+/* Over the bound: the longest silent one without an open transaction makes room. */
+static enum err room_make(struct producer_state *state)
+{
+    if (map_u64_count(&state->by_id) < PRODUCERS_MAX)
+        return ERR_OK;
+    list_each (&state->by_age, node) {
+        struct producer *producer = LIST_ENTRY(node, struct producer, by_age);
+
+        if (producer->txn_first_offset < 0) {
+            forget(state, producer);
+            return ERR_OK;
+        }
+    }
+    return ERR_LIMIT;
+}
+
+static enum err find_or_make(struct producer_state *state, int64_t id, struct producer **found)
+{
+    struct producer *producer = find(state, id);
+    enum err err = ERR_OK;
+
+    *found = producer;
+    if (producer != NULL)
+        return ERR_OK;
+    err = room_make(state);
+    if (err != ERR_OK)
+        return err;
+    producer = mem_calloc(1, sizeof(*producer));
+    if (producer == NULL)
+        return ERR_NOMEM;
+    producer->id = id;
+    producer->epoch = -1;
+    producer->coordinator_epoch = -1;
+    producer->txn_first_offset = -1;
+    producer->last_timestamp = -1;
+    list_node_init(&producer->by_age);
+    list_node_init(&producer->by_open);
+    err = map_u64_insert(&state->by_id, (uint64_t)id, producer);
+    if (err != ERR_OK) {
+        mem_free(producer);
+        return err;
+    }
+    list_add_last(&state->by_age, &producer->by_age);
+    *found = producer;
+    return ERR_OK;
+}
+
+static const struct producer_batch *find_duplicate(const struct producer *producer, const struct batch_header *head)
+{
+    int32_t last_sequence = batch_last_sequence(head);
+
+    if (producer->epoch != head->producer_epoch)
+        return NULL;
+    for (uint8_t i = 0; i < producer->batch_count; i++) {
+        const struct producer_batch *batch = &producer->batches[i];
+
+        if (batch->last_sequence == last_sequence &&
+            sequence_back(batch->last_sequence, batch->offset_delta) == head->base_sequence)
+            return batch;
+    }
+    return NULL;
+}
+
+/* Rules 2 to 4 of replication.md 8, for a producer of which something is known. */
+static enum err check_sequence(const struct producer *producer, const struct batch_header *head)
+{
+    int32_t last =
+        producer->batch_count == 0 ? NO_SEQUENCE : producer->batches[producer->batch_count - 1].last_sequence;
+
+    if (head->producer_epoch < producer->epoch)
+        return ERR_INVALID_PRODUCER_EPOCH;
+    if (head->producer_epoch > producer->epoch)
+        return head->base_sequence == 0 ? ERR_OK : ERR_OUT_OF_ORDER_SEQUENCE_NUMBER;
+    if (last == NO_SEQUENCE)
+        return head->base_sequence == 0 ? ERR_OK : ERR_OUT_OF_ORDER_SEQUENCE_NUMBER;
+    return head->base_sequence == sequence_next(last) ? ERR_OK : ERR_OUT_OF_ORDER_SEQUENCE_NUMBER;
+}
+
+enum err producer_state_check(struct producer_state *state, const struct batch_header *head,
+                              const struct producer_batch **duplicate)
+{
+    struct producer *producer = NULL;
+
+    *duplicate = NULL;
+    if (head->producer_id < 0)
+        return ERR_OK;
+    assert(head->base_sequence >= 0 && head->last_offset_delta >= 0);
+    producer = find(state, head->producer_id);
+    if (producer != NULL && producer->epoch >= 0) {
+        enum err err = ERR_OK;
+
+        *duplicate = find_duplicate(producer, head);
+        if (*duplicate != NULL)
+            return ERR_OK;
+        err = check_sequence(producer, head);
+        if (err != ERR_OK)
+            return err;
+        if (producer->txn_first_offset >= 0 && !batch_has(head, BATCH_TRANSACTIONAL))
+            return ERR_INVALID_TXN_STATE;
+    }
+    return find_or_make(state, head->producer_id, &producer);
+}
+
+enum err producer_state_reserve(struct producer_state *state, const struct batch_header *head)
+{
+    struct producer *producer = NULL;
+
+    return head->producer_id < 0 ? ERR_OK : find_or_make(state, head->producer_id, &producer);
+}
+
+void producer_state_unreserve(struct producer_state *state, int64_t id)
+{
+    struct producer *producer = id < 0 ? NULL : find(state, id);
+
+    if (producer != NULL && producer->epoch < 0)
+        forget(state, producer);
+}
+
+static void take_epoch(struct producer *producer, int16_t epoch)
+{
+    if (producer->epoch == epoch)
+        return;
+    producer->epoch = epoch;
+    producer->batch_count = 0;
+}
+
+static void note_data(struct producer_state *state, struct producer *producer, const struct batch_header *head)
+{
+    take_epoch(producer, head->producer_epoch);
+    if (head->base_sequence >= 0) {
+        if (producer->batch_count == PRODUCER_BATCHES_MAX) {
+            producer->batch_count--;
+            memmove(producer->batches, producer->batches + 1, producer->batch_count * sizeof(producer->batches[0]));
+        }
+        producer->batches[producer->batch_count++] = (struct producer_batch){
+            .last_offset = batch_last_offset(head),
+            .timestamp = head->max_timestamp,
+            .last_sequence = batch_last_sequence(head),
+            .offset_delta = head->last_offset_delta,
+        };
+    }
+    if (batch_has(head, BATCH_TRANSACTIONAL) && producer->txn_first_offset < 0) {
+        producer->txn_first_offset = head->base_offset;
+        list_add_last(&state->by_open, &producer->by_open);
+    }
+}
+
+static void note_marker(struct producer *producer, const struct batch_header *head, struct bytes batch)
+{
+    struct txn_marker marker;
+
+    if (txn_marker_read(batch, &marker) != ERR_OK)
+        return;
+    /* Only a higher epoch clears the batches: under TV0 and TV1 sequences run on across transactions. */
+    if (head->producer_epoch > producer->epoch)
+        take_epoch(producer, head->producer_epoch);
+    producer->coordinator_epoch = marker.coordinator_epoch;
+    producer->txn_first_offset = -1;
+    list_remove(&producer->by_open);
+}
+
+void producer_state_apply(struct producer_state *state, const struct batch_header *head, struct bytes batch)
+{
+    struct producer *producer = head->producer_id < 0 ? NULL : find(state, head->producer_id);
+
+    if (producer == NULL)
+        return;
+    if (batch_has(head, BATCH_CONTROL))
+        note_marker(producer, head, batch);
+    else
+        note_data(state, producer, head);
+    producer->last_timestamp = head->max_timestamp;
+    list_remove(&producer->by_age);
+    list_add_last(&state->by_age, &producer->by_age);
+}
+
+int64_t producer_state_first_open(const struct producer_state *state)
+{
+    const struct list_node *first = list_first(&state->by_open);
+
+    return first == NULL ? INT64_MAX
+                         : LIST_ENTRY((struct list_node *)(uintptr_t)first, struct producer, by_open)->txn_first_offset;
+}
+
+void producer_state_expire(struct producer_state *state, int64_t before_ms)
+{
+    list_each (&state->by_age, node) {
+        struct producer *producer = LIST_ENTRY(node, struct producer, by_age);
+
+        if (producer->txn_first_offset < 0 && producer->last_timestamp < before_ms)
+            forget(state, producer);
+    }
+}
+
+/* --- snapshots --- */
+
+static void entry_format(const struct producer *producer, uint8_t *at)
+{
+    const struct producer_batch none = {.last_offset = -1, .timestamp = producer->last_timestamp, .last_sequence = -1};
+    const struct producer_batch *last =
+        producer->batch_count == 0 ? &none : &producer->batches[producer->batch_count - 1];
+
+    big_endian_store_u64(at, (uint64_t)producer->id);
+    big_endian_store_u16(at + 8, (uint16_t)producer->epoch);
+    big_endian_store_u32(at + 10, (uint32_t)last->last_sequence);
+    big_endian_store_u64(at + 14, (uint64_t)last->last_offset);
+    big_endian_store_u32(at + 22, (uint32_t)last->offset_delta);
+    big_endian_store_u64(at + 26, (uint64_t)producer->last_timestamp);
+    big_endian_store_u32(at + 34, (uint32_t)producer->coordinator_epoch);
+    big_endian_store_u64(at + 38, (uint64_t)producer->txn_first_offset);
+}
+
+enum err producer_state_format(const struct producer_state *state, uint8_t **data, size_t *size)
+{
+    uint32_t count = 0;
+    uint8_t *at = NULL;
+
+    *size = PRODUCER_SNAPSHOT_HEAD_BYTES + (size_t)producer_state_count(state) * PRODUCER_SNAPSHOT_ENTRY_BYTES;
+    *data = mem_alloc(*size);
+    if (*data == NULL)
+        return ERR_NOMEM;
+    at = *data + PRODUCER_SNAPSHOT_HEAD_BYTES;
+    for (const struct list_node *node = list_first(&state->by_age); node != NULL;
+         node = list_next(&state->by_age, node)) {
+        const struct producer *producer = LIST_ENTRY((struct list_node *)(uintptr_t)node, struct producer, by_age);
+
+        if (producer->epoch < 0)
+            continue;
+        entry_format(producer, at);
+        at += PRODUCER_SNAPSHOT_ENTRY_BYTES;
+        count++;
+    }
+    *size = (size_t)(at - *data);
+    big_endian_store_u16(*data, SNAPSHOT_VERSION);
+    big_endian_store_u32(*data + 6, count);
+    big_endian_store_u32(*data + 2, crc32c(0, *data + 6, *size - 6));
+    return ERR_OK;
+}
+
+static enum err entry_parse(struct producer_state *state, const uint8_t *at)
+{
+    struct producer *producer = NULL;
+    int32_t last_sequence = (int32_t)big_endian_load_u32(at + 10);
+    int64_t last_offset = (int64_t)big_endian_load_u64(at + 14);
+    int32_t offset_delta = (int32_t)big_endian_load_u32(at + 22);
+    enum err err = ERR_OK;
+
+    if ((int64_t)big_endian_load_u64(at) < 0 || (int16_t)big_endian_load_u16(at + 8) < 0 ||
+        find(state, (int64_t)big_endian_load_u64(at)) != NULL)
+        return ERR_DAMAGED;
+    err = find_or_make(state, (int64_t)big_endian_load_u64(at), &producer);
+    if (err != ERR_OK)
+        return err;
+    producer->epoch = (int16_t)big_endian_load_u16(at + 8);
+    producer->last_timestamp = (int64_t)big_endian_load_u64(at + 26);
+    producer->coordinator_epoch = (int32_t)big_endian_load_u32(at + 34);
+    producer->txn_first_offset = (int64_t)big_endian_load_u64(at + 38);
+    if (last_offset >= 0 && last_sequence >= 0 && offset_delta >= 0)
+        producer->batches[producer->batch_count++] = (struct producer_batch){
+            .last_offset = last_offset,
+            .timestamp = producer->last_timestamp,
+            .last_sequence = last_sequence,
+            .offset_delta = offset_delta,
+        };
+    if (producer->txn_first_offset >= 0) {
+        struct list_node *before = list_first(&state->by_open); /* entries come in no order of offsets */
+
+        while (before != NULL &&
+               LIST_ENTRY(before, struct producer, by_open)->txn_first_offset < producer->txn_first_offset)
+            before = list_next(&state->by_open, before);
+        list_insert_before(before == NULL ? &state->by_open.head : before, &producer->by_open);
+    }
+    return ERR_OK;
+}
+
+enum err producer_state_parse(struct producer_state *state, struct bytes file)
+{
+    uint32_t count = 0;
+    enum err err = ERR_OK;
+
+    assert(producer_state_count(state) == 0);
+    if (file.size < PRODUCER_SNAPSHOT_HEAD_BYTES || (int16_t)big_endian_load_u16(file.data) != SNAPSHOT_VERSION ||
+        big_endian_load_u32(file.data + 2) != crc32c(0, file.data + 6, file.size - 6))
+        return ERR_DAMAGED;
+    count = big_endian_load_u32(file.data + 6);
+    if (count != (file.size - PRODUCER_SNAPSHOT_HEAD_BYTES) / PRODUCER_SNAPSHOT_ENTRY_BYTES ||
+        (file.size - PRODUCER_SNAPSHOT_HEAD_BYTES) % PRODUCER_SNAPSHOT_ENTRY_BYTES != 0)
+        return ERR_DAMAGED;
+    for (uint32_t i = 0; i < count && err == ERR_OK; i++)
+        err = entry_parse(state, file.data + PRODUCER_SNAPSHOT_HEAD_BYTES + (size_t)i * PRODUCER_SNAPSHOT_ENTRY_BYTES);
+    if (err != ERR_OK)
+        producer_state_clear(state);
+    return err;
+}

@@ -1,0 +1,454 @@
+#include "partition/segment.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "partition/log_path.h"
+#include "partition/text_file.h"
+
+enum { INDEX_FILE_BYTES_MAX = 256 * 1024 * 1024 };
+
+void segment_init(struct segment *segment, int64_t base_offset, int64_t now_ms)
+{
+    assert(base_offset >= 0);
+    *segment = (struct segment){
+        .base_offset = base_offset,
+        .end_offset = base_offset,
+        .max_timestamp = -1,
+        .max_timestamp_offset = -1,
+        .first_timestamp = -1,
+        .created_ms = now_ms,
+    };
+}
+
+void segment_drop_indexes(struct segment *segment)
+{
+    offset_index_deinit(&segment->offsets);
+    time_index_deinit(&segment->times);
+    segment->indexed = false;
+}
+
+void segment_deinit(struct segment *segment)
+{
+    assert(segment->opening == NULL);
+    segment_drop_indexes(segment);
+    fs_file_drop(segment->file);
+    segment->file = NULL;
+}
+
+static uint32_t relative(const struct segment *segment, int64_t offset)
+{
+    assert(offset >= segment->base_offset && offset - segment->base_offset <= INT32_MAX);
+    return (uint32_t)(offset - segment->base_offset);
+}
+
+void segment_book(struct segment *segment, const struct batch_header *head, uint64_t position,
+                  int32_t index_interval_bytes)
+{
+    enum err err = ERR_OK;
+
+    assert(position == segment->size);
+    if (segment->size == 0)
+        segment->first_timestamp = head->max_timestamp;
+    if (head->max_timestamp > segment->max_timestamp) {
+        segment->max_timestamp = head->max_timestamp;
+        segment->max_timestamp_offset = batch_last_offset(head);
+    }
+    if (segment->bytes_since_index > (uint32_t)index_interval_bytes) {
+        err = offset_index_add(&segment->offsets, relative(segment, batch_last_offset(head)), (uint32_t)position);
+        if (err == ERR_OK && segment->max_timestamp >= 0)
+            err = time_index_add(&segment->times, segment->max_timestamp,
+                                 relative(segment, segment->max_timestamp_offset));
+        segment->bytes_since_index = 0;
+    }
+    (void)err; /* a missing entry makes a walk longer, no more */
+    segment->bytes_since_index += (uint32_t)head->size;
+    segment->size += head->size;
+    segment->end_offset = batch_last_offset(head) + 1;
+}
+
+void segment_seal_times(struct segment *segment)
+{
+    if (segment->max_timestamp >= 0 && segment->size > 0 &&
+        time_index_add(&segment->times, segment->max_timestamp, relative(segment, segment->max_timestamp_offset)) !=
+            ERR_OK)
+        return; /* the next load walks a little further */
+}
+
+static bool is_due(const struct segment *segment, const struct log_config *config, int64_t incoming_max_timestamp,
+                   int64_t now_ms)
+{
+    int64_t limit = config->segment_ms > segment->jitter_ms ? config->segment_ms - segment->jitter_ms : 0;
+
+    if (segment->first_timestamp >= 0)
+        return incoming_max_timestamp > segment->first_timestamp &&
+               incoming_max_timestamp - segment->first_timestamp > limit;
+    return now_ms - segment->created_ms > limit;
+}
+
+bool segment_is_full(const struct segment *segment, const struct log_config *config, size_t incoming_bytes,
+                     int64_t incoming_max_timestamp, int64_t incoming_last_offset, int64_t now_ms)
+{
+    uint32_t entries_max = (uint32_t)config->segment_index_bytes / OFFSET_INDEX_ENTRY_BYTES;
+    uint32_t times_max = (uint32_t)config->segment_index_bytes / TIME_INDEX_ENTRY_BYTES;
+    uint64_t bytes_max =
+        config->segment_bytes < SEGMENT_BYTES_MAX ? (uint64_t)config->segment_bytes : SEGMENT_BYTES_MAX;
+
+    if (incoming_last_offset - segment->base_offset > INT32_MAX)
+        return true;
+    if (segment->size == 0)
+        return false;
+    return segment->size + incoming_bytes > bytes_max || is_due(segment, config, incoming_max_timestamp, now_ms) ||
+           segment->offsets.count >= entries_max || segment->times.count + 1 >= times_max;
+}
+
+enum err segment_find(struct fs_file *file, const struct offset_index *offsets, int64_t base_offset, int64_t offset,
+                      uint64_t limit, bool cached_only, uint64_t *position, struct batch_header *head)
+{
+    struct batch_scan scan;
+    struct bytes batch;
+    int64_t wanted = offset < base_offset ? 0 : offset - base_offset;
+    uint64_t start = offset_index_position(offsets, wanted > UINT32_MAX ? UINT32_MAX : (uint32_t)wanted);
+    enum err err = ERR_OK;
+
+    if (start >= limit)
+        return ERR_END;
+    batch_scan_init(&scan, file, start, limit, BATCH_SCAN_HEADS);
+    scan.cached_only = cached_only;
+    do {
+        *position = scan.position;
+        err = batch_scan_next(&scan, head, &batch);
+    } while (err == ERR_OK && batch_last_offset(head) < offset);
+    batch_scan_deinit(&scan);
+    return err;
+}
+
+/* --- blocking --- */
+
+static enum err index_file_read(struct fs *fs, const char *dir, int64_t base_offset, const char *suffix,
+                                struct text *content)
+{
+    struct log_path path;
+    const char *name = NULL;
+
+    log_path_segment(&path, dir, base_offset, suffix);
+    name = strrchr(path.text, '/') + 1;
+    return text_file_read(fs, dir, name, INDEX_FILE_BYTES_MAX, content);
+}
+
+/* Books every batch from where the segment's books end up to size, by their heads. */
+static enum err walk(struct segment *segment, struct fs_file *file, uint64_t size, int32_t index_interval_bytes)
+{
+    struct batch_scan scan;
+    struct batch_header head;
+    struct bytes batch;
+    enum err err = ERR_OK;
+
+    batch_scan_init(&scan, file, segment->size, size, BATCH_SCAN_HEADS);
+    for (;;) {
+        err = batch_scan_next(&scan, &head, &batch);
+        if (err != ERR_OK)
+            break;
+        if (head.base_offset < segment->end_offset || batch_last_offset(&head) - segment->base_offset > INT32_MAX) {
+            err = ERR_DAMAGED;
+            break;
+        }
+        segment_book(segment, &head, segment->size, index_interval_bytes);
+    }
+    batch_scan_deinit(&scan);
+    return err == ERR_END ? ERR_OK : err;
+}
+
+static enum err rebuild_indexes(int64_t base_offset, struct fs_file *file, uint64_t size, int32_t index_interval_bytes,
+                                struct offset_index *offsets, struct time_index *times)
+{
+    struct segment scratch;
+    enum err err = ERR_OK;
+
+    segment_init(&scratch, base_offset, 0);
+    err = walk(&scratch, file, size, index_interval_bytes);
+    if (err == ERR_OK) {
+        *offsets = scratch.offsets;
+        *times = scratch.times;
+        scratch.offsets = (struct offset_index){0};
+        scratch.times = (struct time_index){0};
+    }
+    segment_deinit(&scratch);
+    return err;
+}
+
+static enum err parse_indexes(struct fs *fs, const char *dir, int64_t base_offset, uint64_t size,
+                              struct offset_index *offsets, struct time_index *times)
+{
+    struct text content = {0};
+    enum err err = index_file_read(fs, dir, base_offset, SEGMENT_INDEX, &content);
+
+    if (err == ERR_OK)
+        err = offset_index_parse(offsets, bytes_of(content.data, content.size), size);
+    text_deinit(&content);
+    if (err == ERR_OK)
+        err = index_file_read(fs, dir, base_offset, SEGMENT_TIME_INDEX, &content);
+    if (err == ERR_OK)
+        err = time_index_parse(times, bytes_of(content.data, content.size));
+    text_deinit(&content);
+    if (err != ERR_OK) {
+        offset_index_deinit(offsets);
+        time_index_deinit(times);
+    }
+    return err;
+}
+
+enum err segment_read_indexes(struct fs *fs, const char *dir, int64_t base_offset, struct fs_file *file, uint64_t size,
+                              int32_t index_interval_bytes, struct offset_index *offsets, struct time_index *times)
+{
+    enum err err = parse_indexes(fs, dir, base_offset, size, offsets, times);
+
+    if (err == ERR_NOT_FOUND || err == ERR_DAMAGED || err == ERR_LIMIT)
+        err = rebuild_indexes(base_offset, file, size, index_interval_bytes, offsets, times);
+    return err;
+}
+
+static enum err open_log(struct fs *fs, const char *dir, int64_t base_offset, int flags, struct fs_file **file,
+                         uint64_t *size)
+{
+    struct log_path path;
+    enum err err = ERR_OK;
+
+    log_path_segment(&path, dir, base_offset, SEGMENT_LOG);
+    err = fs_open(fs, path.text, flags, file);
+    if (err != ERR_OK)
+        return err;
+    err = fs_size(*file, size);
+    if (err != ERR_OK) {
+        fs_file_drop(*file);
+        *file = NULL;
+    }
+    return err;
+}
+
+/* Takes the books as the indexes have them, up to the batch of the last entry. */
+static void books_from_indexes(struct segment *segment)
+{
+    const struct time_index_entry *last_time = time_index_last(&segment->times);
+
+    if (segment->offsets.count > 0) {
+        /* The walk begins at the batch of the entry before the last, so that the last entry's own batch is booked, and
+         * the end offset is known even when nothing lies behind it. */
+        const struct offset_index_entry *entry = &segment->offsets.entries[segment->offsets.count - 1];
+
+        segment->size = entry->position;
+        segment->end_offset = segment->base_offset; /* not yet known; the walk says */
+    }
+    if (last_time != NULL) {
+        segment->max_timestamp = last_time->timestamp;
+        segment->max_timestamp_offset = segment->base_offset + last_time->relative_offset;
+    }
+}
+
+enum err segment_load(struct segment *segment, struct fs *fs, const char *dir, int32_t index_interval_bytes)
+{
+    struct fs_file *file = NULL;
+    uint64_t size = 0;
+    struct batch_header head;
+    struct bytes batch;
+    struct batch_scan scan;
+    enum err err = open_log(fs, dir, segment->base_offset, FS_READ, &file, &size);
+
+    if (err != ERR_OK)
+        return err;
+    if (size > SEGMENT_BYTES_MAX) {
+        err = ERR_DAMAGED;
+        goto out;
+    }
+    err = segment_read_indexes(fs, dir, segment->base_offset, file, size, index_interval_bytes, &segment->offsets,
+                               &segment->times);
+    if (err != ERR_OK)
+        goto out;
+    segment->indexed = true;
+    if (size > 0) {
+        batch_scan_init(&scan, file, 0, size, BATCH_SCAN_HEADS);
+        err = batch_scan_next(&scan, &head, &batch);
+        batch_scan_deinit(&scan);
+        if (err != ERR_OK)
+            goto out;
+    }
+    books_from_indexes(segment);
+    err = walk(segment, file, size, index_interval_bytes);
+    if (err == ERR_OK && size > 0)
+        segment->first_timestamp = head.max_timestamp;
+out:
+    fs_file_drop(file);
+    return err;
+}
+
+static enum err write_file(struct fs *fs, const char *path, struct bytes content)
+{
+    struct fs_file *file = NULL;
+    size_t written = 0;
+    enum err err = fs_open(fs, path, FS_WRITE | FS_CREATE | FS_TRUNCATE, &file);
+
+    if (err == ERR_OK && content.size > 0)
+        err = fs_write(file, 0, &content, 1, &written);
+    if (err == ERR_OK && written < content.size)
+        err = ERR_NO_SPACE;
+    fs_file_drop(file);
+    return err;
+}
+
+static enum err rewrite_indexes(struct segment *segment, struct fs *fs, const char *dir)
+{
+    struct segment_index_tail tail;
+    struct log_path path;
+    enum err err = ERR_OK;
+
+    segment->offsets.written = 0;
+    segment->times.written = 0;
+    err = segment_index_tail_take(segment, &tail);
+    if (err != ERR_OK)
+        return err;
+    log_path_segment(&path, dir, segment->base_offset, SEGMENT_INDEX);
+    err = write_file(fs, path.text, bytes_of(tail.bytes, (size_t)tail.offsets_count * OFFSET_INDEX_ENTRY_BYTES));
+    if (err == ERR_OK) {
+        log_path_segment(&path, dir, segment->base_offset, SEGMENT_TIME_INDEX);
+        err = write_file(fs, path.text,
+                         bytes_of(tail.bytes + (size_t)tail.offsets_count * OFFSET_INDEX_ENTRY_BYTES,
+                                  (size_t)tail.times_count * TIME_INDEX_ENTRY_BYTES));
+    }
+    if (err == ERR_OK)
+        segment_index_tail_done(segment, &tail);
+    segment_index_tail_deinit(&tail);
+    return err;
+}
+
+static enum err check_and_book(struct segment *segment, struct batch_scan *scan, int32_t index_interval_bytes,
+                               segment_batch_fn *each, void *context)
+{
+    struct batch_header head;
+    struct bytes batch;
+    enum err err = ERR_OK;
+
+    for (;;) {
+        err = batch_scan_next(scan, &head, &batch);
+        if (err != ERR_OK)
+            return err;
+        if (head.base_offset < segment->end_offset || batch_last_offset(&head) - segment->base_offset > INT32_MAX)
+            return ERR_DAMAGED; /* it stands where its offsets cannot */
+        err = each(context, &head, batch);
+        if (err != ERR_OK)
+            return err;
+        segment_book(segment, &head, segment->size, index_interval_bytes);
+    }
+}
+
+enum err segment_recover(struct segment *segment, struct fs *fs, const char *dir, int32_t index_interval_bytes,
+                         segment_batch_fn *each, void *context, uint64_t *scanned, uint64_t *cut)
+{
+    struct fs_file *file = NULL;
+    struct batch_scan scan;
+    uint64_t size = 0;
+    enum err err = open_log(fs, dir, segment->base_offset, FS_READ | FS_WRITE, &file, &size);
+
+    *scanned = 0;
+    *cut = 0;
+    if (err != ERR_OK)
+        return err;
+    segment_drop_indexes(segment);
+    segment_init(segment, segment->base_offset, segment->created_ms);
+    batch_scan_init(&scan, file, 0, size < SEGMENT_BYTES_MAX ? size : SEGMENT_BYTES_MAX, BATCH_SCAN_CHECKED);
+    err = check_and_book(segment, &scan, index_interval_bytes, each, context);
+    batch_scan_deinit(&scan);
+    if (err != ERR_END && err != ERR_DAMAGED)
+        goto out;
+    err = ERR_OK;
+    *scanned = size;
+    *cut = size - segment->size;
+    if (*cut > 0) {
+        /* Synced, so that what was cut cannot come back behind what is appended next. */
+        err = fs_truncate(file, segment->size);
+        if (err == ERR_OK)
+            err = fs_sync(file);
+    }
+    if (err == ERR_OK) {
+        segment->indexed = true;
+        segment_seal_times(segment);
+        err = rewrite_indexes(segment, fs, dir);
+    }
+out:
+    fs_file_drop(file);
+    return err;
+}
+
+/* --- index entries on their way to the files --- */
+
+enum err segment_index_tail_take(const struct segment *segment, struct segment_index_tail *tail)
+{
+    size_t offsets_bytes = 0;
+
+    *tail = (struct segment_index_tail){
+        .base_offset = segment->base_offset,
+        .offsets_first = segment->offsets.written,
+        .offsets_count = segment->offsets.count - segment->offsets.written,
+        .times_first = segment->times.written,
+        .times_count = segment->times.count - segment->times.written,
+    };
+    offsets_bytes = (size_t)tail->offsets_count * OFFSET_INDEX_ENTRY_BYTES;
+    tail->bytes = mem_alloc(offsets_bytes + (size_t)tail->times_count * TIME_INDEX_ENTRY_BYTES + 1);
+    if (tail->bytes == NULL)
+        return ERR_NOMEM;
+    offset_index_format(&segment->offsets, tail->offsets_first, tail->bytes);
+    time_index_format(&segment->times, tail->times_first, tail->bytes + offsets_bytes);
+    return ERR_OK;
+}
+
+/* Appends at position; where the file does not end there (a failed write, an older life), it is cut first. */
+static enum err append_at(struct fs *fs, const char *path, uint64_t position, struct bytes content, bool sync)
+{
+    struct fs_file *file = NULL;
+    uint64_t size = 0;
+    size_t written = 0;
+    enum err err = fs_open(fs, path, FS_WRITE | FS_CREATE, &file);
+
+    if (err != ERR_OK)
+        return err;
+    err = fs_size(file, &size);
+    if (err == ERR_OK && size < position)
+        err = ERR_DAMAGED; /* entries that we wrote are gone; it is rebuilt when it is opened next */
+    if (err == ERR_OK && size > position)
+        err = fs_truncate(file, position);
+    if (err == ERR_OK && content.size > 0)
+        err = fs_write(file, position, &content, 1, &written);
+    if (err == ERR_OK && written < content.size)
+        err = ERR_NO_SPACE;
+    if (err == ERR_OK && sync)
+        err = fs_sync(file);
+    fs_file_drop(file);
+    return err;
+}
+
+enum err segment_index_tail_write(struct fs *fs, const char *dir, const struct segment_index_tail *tail, bool sync)
+{
+    struct log_path path;
+    size_t offsets_bytes = (size_t)tail->offsets_count * OFFSET_INDEX_ENTRY_BYTES;
+    enum err err = ERR_OK;
+
+    log_path_segment(&path, dir, tail->base_offset, SEGMENT_INDEX);
+    err = append_at(fs, path.text, (uint64_t)tail->offsets_first * OFFSET_INDEX_ENTRY_BYTES,
+                    bytes_of(tail->bytes, offsets_bytes), sync);
+    if (err != ERR_OK)
+        return err;
+    log_path_segment(&path, dir, tail->base_offset, SEGMENT_TIME_INDEX);
+    return append_at(fs, path.text, (uint64_t)tail->times_first * TIME_INDEX_ENTRY_BYTES,
+                     bytes_of(tail->bytes + offsets_bytes, (size_t)tail->times_count * TIME_INDEX_ENTRY_BYTES), sync);
+}
+
+void segment_index_tail_done(struct segment *segment, const struct segment_index_tail *tail)
+{
+    assert(segment->base_offset == tail->base_offset);
+    segment->offsets.written = tail->offsets_first + tail->offsets_count;
+    segment->times.written = tail->times_first + tail->times_count;
+}
+
+void segment_index_tail_deinit(struct segment_index_tail *tail)
+{
+    mem_free(tail->bytes);
+    *tail = (struct segment_index_tail){0};
+}
