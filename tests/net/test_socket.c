@@ -18,11 +18,16 @@
 
 enum { ROOM = 9 << 20 };
 
+/* Check's own assertions cost too much for each byte. */
+static bool all_are(const uint8_t *data, size_t size, uint8_t fill)
+{
+    return size == 0 || (data[0] == fill && memcmp(data, data + 1, size - 1) == 0);
+}
+
 static void expect_echo(int fd, uint8_t *room, uint32_t size, uint8_t fill)
 {
     ck_assert_int_eq(real_client_receive(fd, room, ROOM), size);
-    for (uint32_t i = 0; i < size; i++)
-        ck_assert_uint_eq(room[i], fill);
+    ck_assert(all_are(room, size, fill));
 }
 
 START_TEST(frames_of_all_sizes_come_back)
@@ -119,8 +124,8 @@ START_TEST(file_ranges_follow_memory)
         real_client_send(fd, 16, 'b');
     for (int i = 0; i < 5; i++) {
         ck_assert_int_eq(real_client_receive(fd, room, ROOM), 3000016);
-        for (size_t k = 0; k < 3000016; k++)
-            ck_assert_uint_eq(room[k], k < 16 ? 'b' : 'f');
+        ck_assert(all_are(room, 16, 'b'));
+        ck_assert(all_are(room + 16, 3000000, 'f'));
     }
     close(fd);
     real_world_stop(&world);
