@@ -17,7 +17,7 @@
 #include "raftmeta/image.h"
 
 enum {
-    VOTERS_MAX = 64,           /* of one quorum; far beyond what anyone runs */
+    VOTERS_MAX = 32,           /* of one quorum; far beyond what anyone runs */
     VOTER_ENDPOINTS_MAX = 8,   /* of one voter */
     VOTER_NAME_CHARS_MAX = 255 /* of a listener's name, and of a host */
 };

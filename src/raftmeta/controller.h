@@ -41,6 +41,9 @@ struct config_rules {
                              struct bytes *value);
 };
 
+/* Levels that this build implements, for controller_settings and for registrations. */
+const struct image_feature_range *controller_features(uint32_t *count);
+
 struct controller_settings {
     int32_t node_id;
     const char *cluster_id;

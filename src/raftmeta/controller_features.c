@@ -2,6 +2,17 @@
 #include "base/assert.h"
 #include "raftmeta/controller_step.h"
 
+const struct image_feature_range *controller_features(uint32_t *count)
+{
+    static const struct image_feature_range features[] = {
+        {BYTES_LITERAL("kraft.version"), 0, 1},
+        {BYTES_LITERAL("metadata.version"), METADATA_VERSION_OLDEST, METADATA_VERSION_NEWEST},
+    };
+
+    *count = sizeof(features) / sizeof(features[0]);
+    return features;
+}
+
 static const struct image_feature_range *range_of(const struct step *step, struct bytes name)
 {
     const struct controller_settings *settings = &step->controller->settings;

@@ -34,6 +34,10 @@ struct metadata_node_options {
     struct controller_settings controller;
     /* This node as a voter: the advertised controller listener. */
     struct image_endpoint voter_endpoint;
+    /* The log is lost to this process (an I/O error): nothing can be changed any more. On the controller loop; NULL:
+     * nobody is told. */
+    void (*failed)(void *context, enum err err);
+    void *context;
     int64_t idle_interval_ms;     /* metadata.max.idle.interval.ms; 0: no NoOp records */
     uint64_t snapshot_bytes;      /* metadata.log.max.record.bytes.between.snapshots */
     int64_t snapshot_interval_ms; /* metadata.log.max.snapshot.interval.ms; 0: by bytes only */
@@ -42,14 +46,13 @@ struct metadata_node_options {
 
 struct metadata_node;
 
-/* Borrowed from subscribe until unsubscribe has called its done. */
+/* Borrowed from subscribe until the node is freed. */
 struct metadata_listener {
     struct loop *loop; /* where publish runs */
     /* image and delta are borrowed for the call (keep them to have them longer). The first call after subscribing tells
      * all there is (delta from nothing). */
     void (*publish)(struct metadata_listener *listener, struct image *image, const struct image_delta *delta);
     struct metadata_listener *next; /* the node's */
-    bool told;                      /* the node's */
 };
 
 /* A request on its way; embedded in what waits for it, borrowed from the call until done. */
@@ -57,8 +60,10 @@ struct metadata_request {
     struct controller_request request;
     struct loop *home; /* where done runs */
     void (*done)(struct metadata_request *request);
-    int64_t visible_offset; /* out: the image version that shows the outcome */
-    struct loop_task task;  /* the node's */
+    int64_t visible_offset; /* out: the image version that shows the outcome; every listener has it */
+    /* the node's */
+    struct metadata_node *node;
+    struct loop_task task;
     struct metadata_request *next;
     int64_t wait_offset;
 };
@@ -68,6 +73,8 @@ struct metadata_start {
     void (*done)(struct metadata_start *start);
     enum err err;                             /* out */
     char message[METADATA_MESSAGE_BYTES_MAX]; /* out, "" when it went well */
+    /* the node's */
+    struct metadata_node *node;
     struct loop_task task;
 };
 

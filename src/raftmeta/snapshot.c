@@ -17,17 +17,26 @@ void snapshot_name(struct snapshot_id id, char name[SNAPSHOT_NAME_CHARS_MAX])
     (void)snprintf(name, SNAPSHOT_NAME_CHARS_MAX, "%020" PRId64 "-%010" PRId32 "%s", id.end_offset, id.epoch, suffix);
 }
 
+/* Exactly count digits, then what must follow; false otherwise. */
+static bool take_digits(const char **at, uint32_t count, char then, int64_t *value)
+{
+    *value = 0;
+    for (uint32_t i = 0; i < count; i++, (*at)++) {
+        if (**at < '0' || **at > '9' || *value > (INT64_MAX - 9) / 10)
+            return false;
+        *value = *value * 10 + (**at - '0');
+    }
+    return *(*at)++ == then;
+}
+
 bool snapshot_parse_name(const char *name, struct snapshot_id *id)
 {
-    char expected[SNAPSHOT_NAME_CHARS_MAX];
-    long long end_offset = 0;
-    long epoch = 0;
+    int64_t epoch = 0;
 
-    if (sscanf(name, "%20lld-%10ld", &end_offset, &epoch) != 2 || epoch > INT32_MAX)
+    if (!take_digits(&name, 20, '-', &id->end_offset) || !take_digits(&name, 10, '.', &epoch) || epoch > INT32_MAX)
         return false;
-    *id = (struct snapshot_id){end_offset, (int32_t)epoch};
-    snapshot_name(*id, expected); /* holds every character, the suffix among them */
-    return strcmp(name, expected) == 0;
+    id->epoch = (int32_t)epoch;
+    return strcmp(name - 1, suffix) == 0;
 }
 
 /* Snapshots of one directory, and what a crash left of unfinished ones. */
