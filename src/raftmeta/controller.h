@@ -223,7 +223,8 @@ enum controller_request_type {
 
 struct controller_request {
     enum controller_request_type type;
-    struct arena *arena; /* replies and records are made in it */
+    struct arena *arena; /* messages of the reply are made in it */
+    void *context;       /* the asker's */
     union {
         struct activate activate;
         struct create_topics create_topics;

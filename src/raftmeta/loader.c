@@ -140,12 +140,12 @@ static enum err apply_data(struct loader *loader, struct bytes frame, int64_t of
 static enum err apply_control(struct loader *loader, struct bytes key, struct bytes value, int64_t offset)
 {
     struct metadata_record record;
-    int16_t before = loader->facts.kraft_version;
+    const struct image *view = loader->edit == NULL ? loader->image : image_edit_view(loader->edit);
     enum err err = quorum_facts_read(&loader->facts, key, value);
 
     if (err != ERR_OK)
         return fail(loader, err, "offset %lld: a control record cannot be read: %s", (long long)offset, err_text(err));
-    if (loader->facts.kraft_version == before)
+    if (loader->facts.kraft_version == image_feature(view, BYTES_LITERAL("kraft.version")))
         return ERR_OK;
     metadata_record_init(&record, RECORD_FEATURE_LEVEL, 0);
     record.feature_level.name = BYTES_LITERAL("kraft.version");

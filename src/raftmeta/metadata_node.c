@@ -916,6 +916,7 @@ struct metadata_node *metadata_node_new(const struct metadata_node_options *opti
     node->options = *options;
     if (node->options.controller.features == NULL)
         node->options.controller.features = controller_features(&node->options.controller.feature_count);
+    partition_files_init(&node->files, 0);
     node->env = (struct partition_env){.fs = options->fs,
                                        .loop = options->loop,
                                        .clock = options->clock,

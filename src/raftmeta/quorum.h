@@ -21,7 +21,8 @@
 struct quorum;
 
 struct quorum_events {
-    /* This node leads. All of the log is committed, its last batch, control records of the new epoch, included. */
+    /* This node leads. The log ends at next_offset, with the control records of the new epoch; committed tells when all
+     * of that is. control_batch is borrowed for the call. */
     void (*leading)(void *context, int32_t epoch, struct bytes control_batch, int64_t next_offset);
     /* Everything below offset is committed. */
     void (*committed)(void *context, int64_t offset);

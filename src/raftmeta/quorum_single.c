@@ -8,7 +8,7 @@
 enum phase {
     SINGLE_NEW,
     SINGLE_VOTING,   /* quorum-state with the new epoch is being written */
-    SINGLE_STARTING, /* the epoch's first batch is being written and synced */
+    SINGLE_STARTING, /* the epoch's first batch is being written */
     SINGLE_LEADING,
     SINGLE_FAILED,
     SINGLE_STOPPED,
@@ -89,12 +89,6 @@ static void take_synced(struct quorum_single *single, int64_t offset)
     if (offset <= single->committed_offset)
         return;
     single->committed_offset = offset;
-    if (single->phase == SINGLE_STARTING) {
-        single->phase = SINGLE_LEADING;
-        single->quorum.events->leading(single->quorum.context, single->epoch, single->control_batch, offset);
-        batch_builder_deinit(&single->builder);
-        return;
-    }
     single->quorum.events->committed(single->quorum.context, offset);
 }
 
@@ -134,10 +128,15 @@ static void control_written(struct log_append *op)
 {
     struct quorum_single *single = of_member(op, offsetof(struct quorum_single, append));
 
-    if (op->err != ERR_OK)
+    if (op->err != ERR_OK) {
         fail(single, op->err);
-    else
+    } else { /* what is proposed now may share this batch's sync */
+        single->phase = SINGLE_LEADING;
+        single->quorum.events->leading(single->quorum.context, single->epoch, single->control_batch,
+                                       op->last_offset + 1);
         want(single, op->last_offset + 1);
+    }
+    batch_builder_deinit(&single->builder);
     go_on_stopping(single);
 }
 
