@@ -51,6 +51,11 @@ struct image *publication_image(const struct publication *publication)
     return publication->image;
 }
 
+const struct image_delta *publication_delta(const struct publication *publication)
+{
+    return publication->delta;
+}
+
 /* Takes off the front what all have applied. Reports come from several threads, so one may overtake that of an earlier
  * publication; that one's is then about to come. */
 static void settle(struct publisher *publisher)

@@ -30,6 +30,7 @@ struct publication *publication_new(struct publisher *publisher, struct image *i
 /* One that is not to be told. NULL does nothing. */
 void publication_free(struct publication *publication);
 struct image *publication_image(const struct publication *publication);
+const struct image_delta *publication_delta(const struct publication *publication);
 
 /* Takes it. A change that no listener would act on is not told; it merely counts as applied in its turn. */
 void publisher_publish(struct publisher *publisher, struct publication *publication);
