@@ -25,13 +25,31 @@ static bool read_unsigned(const uint8_t **at, const uint8_t *end, uint32_t bits,
     return false;
 }
 
+/* Numbers of one and two bytes are nearly all there are: lengths and deltas below 8192. */
+static inline bool read_raw(const uint8_t **at, const uint8_t *end, uint32_t bits, uint64_t *value)
+{
+    const uint8_t *from = *at;
+
+    if (end - from >= 2) {
+        if (from[0] < 0x80) {
+            *value = from[0];
+            *at = from + 1;
+            return true;
+        }
+        if (from[1] < 0x80) {
+            *value = (from[0] & 0x7fu) | (uint32_t)from[1] << 7;
+            *at = from + 2;
+            return true;
+        }
+    }
+    return read_unsigned(at, end, bits, value);
+}
+
 static inline bool read_varint(const uint8_t **at, const uint8_t *end, int32_t *value)
 {
     uint64_t raw = 0;
 
-    if (*at < end && **at < 0x80)
-        raw = *(*at)++;
-    else if (!read_unsigned(at, end, 32, &raw))
+    if (!read_raw(at, end, 32, &raw))
         return false;
     *value = (int32_t)(uint32_t)((raw >> 1) ^ (0 - (raw & 1)));
     return true;
@@ -41,9 +59,7 @@ static inline bool read_varlong(const uint8_t **at, const uint8_t *end, int64_t 
 {
     uint64_t raw = 0;
 
-    if (*at < end && **at < 0x80)
-        raw = *(*at)++;
-    else if (!read_unsigned(at, end, 64, &raw))
+    if (!read_raw(at, end, 64, &raw))
         return false;
     *value = (int64_t)((raw >> 1) ^ (0 - (raw & 1)));
     return true;
