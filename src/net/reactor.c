@@ -292,6 +292,13 @@ static void arm(struct reactor *reactor)
     evtimer_add(&reactor->timer_event, &left);
 }
 
+/* One pass without waiting. EVLOOP_NONBLOCK alone would go on as long as any socket is ready, and what makes it not ready
+ * waits for the end of the turn. */
+static void look_at_sockets(struct reactor *reactor)
+{
+    event_base_loop(reactor->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+
 /* Looks for work for a moment before sleeping. True: there is some. */
 static bool spin(struct reactor *reactor)
 {
@@ -300,7 +307,7 @@ static bool spin(struct reactor *reactor)
     while (!has_messages(reactor)) {
         int64_t spun_ns = 0;
 
-        event_base_loop(reactor->base, EVLOOP_NONBLOCK);
+        look_at_sockets(reactor);
         if (reactor->now_ns != 0 || reactor->deferred_first != NULL)
             return true;
         spun_ns = clock_mono_ns(reactor->clock);
@@ -322,7 +329,7 @@ static void wait_and_call_back(struct reactor *reactor)
     atomic_store(&reactor->sleeping, true);
     if (has_messages(reactor)) {
         atomic_store(&reactor->sleeping, false);
-        event_base_loop(reactor->base, EVLOOP_NONBLOCK);
+        look_at_sockets(reactor);
         return;
     }
     event_base_loop(reactor->base, EVLOOP_ONCE);
@@ -338,7 +345,7 @@ static void fire_timers(struct reactor *reactor)
         return;
     if (at_ns - first->due_ns > REACTOR_LATE_NS) {
         for (int i = 0; i < REACTOR_LATE_PASSES; i++) {
-            event_base_loop(reactor->base, EVLOOP_NONBLOCK);
+            look_at_sockets(reactor);
             run_tasks(reactor);
             run_completions(reactor);
             run_deferred(reactor);
