@@ -18,7 +18,7 @@
 enum {
     FUZZ_PICK_BYTES = 5,
     FUZZ_ARENA_BYTES_MAX = 64 * 1024 * 1024,
-    FUZZ_ARENA_BYTES_PER_BYTE_MAX = 512, /* as in tests/protocol/test_codecs.c */
+    FUZZ_ARENA_BYTES_PER_BYTE_MAX = 512, /* as in tests/protocol/test_message_codecs.c */
     FUZZ_TEXT_BYTES_MAX = 2048,
 };
 

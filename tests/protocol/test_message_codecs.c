@@ -27,7 +27,7 @@ struct encoded {
 static void encode_sample(struct encoded *encoded, const struct message_type *type, int16_t version, uint64_t seed,
                           bool all_fields)
 {
-    struct sample sample = {.seed = seed * 131 + (uint64_t)version, .all_fields = all_fields, .arena = &encoded->arena};
+    struct sample sample = {.seed = seed, .all_fields = all_fields, .arena = &encoded->arena};
 
     for (const char *c = type->name; *c != '\0'; c++)
         sample.seed = sample.seed * 31 + (uint64_t)*c;
@@ -154,6 +154,19 @@ START_TEST(slices_hold_the_same_bytes)
 }
 END_TEST
 
+/* Whether the version before has the same layout, as far as the same draws show: what it can show has been shown. */
+static bool is_as_before(const struct message_type *type, int16_t version, uint64_t seed, struct bytes bytes)
+{
+    struct encoded before;
+
+    if (version == type->version_min)
+        return false;
+    encode_sample(&before, type, (int16_t)(version - 1), seed, false);
+    bool same = bytes_equal(before.bytes, bytes);
+    arena_deinit(&before.arena);
+    return same;
+}
+
 START_TEST(cut_short_is_refused_at_every_byte)
 {
     EACH_VERSION(type, version)
@@ -161,6 +174,10 @@ START_TEST(cut_short_is_refused_at_every_byte)
         struct encoded encoded;
 
         encode_sample(&encoded, type, version, 7, false);
+        if (is_as_before(type, version, 7, encoded.bytes)) {
+            arena_deinit(&encoded.arena);
+            continue;
+        }
         for (size_t size = 0; size < encoded.bytes.size; size++) {
             struct bytes cut = bytes_of(encoded.bytes.data, size);
             uint8_t *copy = copy_of(cut);
@@ -220,6 +237,10 @@ START_TEST(counts_and_lengths_that_lie)
         struct encoded encoded;
 
         encode_sample(&encoded, type, version, 3, false);
+        if (is_as_before(type, version, 3, encoded.bytes)) {
+            arena_deinit(&encoded.arena);
+            continue;
+        }
         /* Each lie over the bytes at each place, so at every count and length there is; the long ones of compact forms
          * also in place of one byte. */
         uint8_t *copy = malloc(encoded.bytes.size + 8);
