@@ -1,8 +1,9 @@
 /*
  * Rules: a version of a pmap that someone holds never changes, whatever is done through other handles, also when
- * memory runs out half way; keys come in byte order; each value is dropped as often as it was kept.
+ * memory runs out half way or other threads read it; keys come in byte order; each value is dropped as often as kept.
  */
 #include <check.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -32,7 +33,7 @@ struct value {
     uint32_t generation;
 };
 
-static int values_alive;
+static atomic_int values_alive;
 
 static void value_keep(void *value)
 {
@@ -224,6 +225,83 @@ START_TEST(seek_begins_at_the_first_key_not_below)
 }
 END_TEST
 
+/* A slot through which the writer hands versions to one reader. */
+struct reader {
+    pthread_t thread;
+    _Atomic(struct pmap *) offered; /* NULL: take the next one */
+    atomic_bool stop;
+    uint32_t versions_seen;
+    bool sorted;
+};
+
+/* Walks each version that it is handed, then lets go of it: the last reference to many nodes falls here. */
+static void *read_versions(void *context)
+{
+    struct reader *reader = context;
+
+    reader->sorted = true;
+    while (!atomic_load(&reader->stop) || atomic_load(&reader->offered) != NULL) {
+        struct pmap *map = atomic_exchange(&reader->offered, NULL);
+        struct pmap_cursor cursor;
+        struct bytes key;
+        void *value = NULL;
+        uint32_t count = 0;
+        uint32_t before = 0;
+
+        if (map == NULL)
+            continue;
+        pmap_first(map, &cursor);
+        for (; pmap_next(&cursor, &key, &value); count++) {
+            uint32_t number = ((uint32_t)key.data[0] << 8 | key.data[1]) + 1;
+
+            reader->sorted = reader->sorted && number > before && ((struct value *)value)->generation > 0;
+            before = number;
+        }
+        reader->sorted = reader->sorted && count == map->count;
+        reader->versions_seen++;
+        pmap_deinit(map);
+        mem_free(map);
+    }
+    return NULL;
+}
+
+/* What the controller and the reactors do: one makes version after version, others read and drop them meanwhile. */
+START_TEST(readers_on_other_threads)
+{
+    struct reader readers[2] = {0};
+    struct pmap map;
+    uint64_t state = 11;
+
+    pmap_init(&map, &ops);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(pthread_create(&readers[i].thread, NULL, read_versions, &readers[i]), 0);
+    for (uint32_t step = 1; step < 4000; step++) {
+        struct reader *reader = &readers[step % 2];
+        uint32_t key = draw(&state) % KEYS;
+
+        if (draw(&state) % 3 > 0)
+            ck_assert_int_eq(put(&map, key, step), ERR_OK);
+        else
+            (void)!take_out(&map, key);
+        if (atomic_load(&reader->offered) == NULL) {
+            struct pmap *copy = __real_mem_alloc(sizeof(*copy));
+
+            ck_assert_ptr_nonnull(copy);
+            *copy = pmap_copy(&map);
+            atomic_store(&reader->offered, copy);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&readers[i].stop, true);
+        pthread_join(readers[i].thread, NULL);
+        ck_assert(readers[i].sorted);
+        ck_assert_uint_gt(readers[i].versions_seen, 0);
+    }
+    pmap_deinit(&map);
+    ck_assert_int_eq(values_alive, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("pmap");
@@ -235,6 +313,7 @@ int main(void)
     tcase_add_test(tcase, running_out_of_memory_changes_nothing);
     tcase_add_test(tcase, keys_in_rising_order_keep_the_tree_low);
     tcase_add_test(tcase, seek_begins_at_the_first_key_not_below);
+    tcase_add_test(tcase, readers_on_other_threads);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
