@@ -175,14 +175,22 @@ enum err log_dir_write_meta(struct log_dir *dir, const struct log_dir_meta *meta
 /* --- the mark of a clean stop --- */
 
 /* The one number in {"version":0,"brokerEpoch":N}; -1 for anything else. Its being there is what counts. */
-static int64_t clean_epoch(const char *content)
+static int64_t clean_epoch(struct bytes content)
 {
-    const char *at = strstr(content, "\"brokerEpoch\"");
-    long long epoch = -1;
+    static const struct bytes key = {(const uint8_t *)"\"brokerEpoch\"", sizeof("\"brokerEpoch\"") - 1};
+    const uint8_t *at = content.size == 0 ? NULL : memmem(content.data, content.size, key.data, key.size);
+    struct bytes rest;
+    size_t digits = 0;
+    int64_t epoch = -1;
 
-    if (at == NULL || sscanf(at + strlen("\"brokerEpoch\""), " : %lld", &epoch) != 1)
+    if (at == NULL)
         return -1;
-    return epoch < 0 ? -1 : (int64_t)epoch;
+    rest = bytes_of(at + key.size, content.size - (size_t)(at + key.size - content.data));
+    while (rest.size > 0 && (rest.data[0] == ':' || rest.data[0] == ' '))
+        rest = bytes_of(rest.data + 1, rest.size - 1);
+    while (digits < rest.size && rest.data[digits] >= '0' && rest.data[digits] <= '9')
+        digits++;
+    return text_parse_i64(bytes_of(rest.data, digits), &epoch) ? epoch : -1;
 }
 
 enum err log_dir_take_clean_mark(struct log_dir *dir, bool *clean, int64_t *broker_epoch)
@@ -197,7 +205,7 @@ enum err log_dir_take_clean_mark(struct log_dir *dir, bool *clean, int64_t *brok
         return ERR_OK;
     if (err != ERR_OK)
         return err;
-    *broker_epoch = clean_epoch(text.data);
+    *broker_epoch = clean_epoch(bytes_of(text.data, text.size));
     text_deinit(&text);
     err = log_path_in(&path, dir->path, CLEAN_FILE);
     if (err == ERR_OK)

@@ -8,28 +8,8 @@
 #include "base/mem.h"
 #include "partition/checkpoint.h"
 #include "partition/log_internal.h"
+#include "partition/log_opening.h"
 #include "partition/partition_limits.h"
-
-/* What lies in the directory. */
-struct found {
-    int64_t *segments; /* base offsets, ascending once sorted */
-    uint32_t segment_count;
-    uint32_t segment_room;
-    int64_t *snapshots;
-    uint32_t snapshot_count;
-    uint32_t snapshot_room;
-    struct partition_log *log;
-    bool swap; /* an interrupted compaction swap, which we do not finish */
-};
-
-struct opening {
-    struct partition_log *log;
-    const struct partition_log_spec *spec;
-    struct found found;
-    struct partition_log_recovery recovery;
-    bool epochs_known;    /* the checkpoint was there and whole */
-    int64_t producers_at; /* the producer state holds what lies below this */
-};
 
 /* --- the directory --- */
 
@@ -148,40 +128,7 @@ static enum err directory_make(struct partition_log *log, const struct partition
     return topic_id_check(log, spec, log->dir_is_new);
 }
 
-static enum err segment_files_remove(struct partition_log *log, int64_t base_offset)
-{
-    static const char *const suffixes[] = {SEGMENT_INDEX, SEGMENT_TIME_INDEX, SEGMENT_TXN_INDEX, SEGMENT_SNAPSHOT,
-                                           SEGMENT_LOG};
-    struct log_path path;
-
-    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
-        enum err err = ERR_OK;
-
-        log_path_segment(&path, log->dir, base_offset, suffixes[i]);
-        err = fs_unlink(log->env->fs, path.text);
-        if (err != ERR_OK && err != ERR_NOT_FOUND)
-            return err;
-    }
-    return ERR_OK;
-}
-
 /* --- epochs and producers on the way --- */
-
-static enum err note_batch(void *context, const struct batch_header *header, struct bytes batch)
-{
-    struct opening *opening = context;
-    struct partition_log *log = opening->log;
-    enum err err = ERR_OK;
-
-    if (header->leader_epoch >= 0)
-        err = epoch_cache_assign(&log->epochs, header->leader_epoch, header->base_offset);
-    if (err != ERR_OK || header->base_offset < opening->producers_at)
-        return err;
-    err = producer_state_reserve(&log->producers, header);
-    if (err == ERR_OK)
-        producer_state_apply(&log->producers, header, batch);
-    return err;
-}
 
 static enum err epochs_read(struct opening *opening)
 {
@@ -237,48 +184,9 @@ static enum err producers_read(struct opening *opening, int64_t limit)
     return ERR_OK;
 }
 
-/* Notes every batch from `from` up to `to`, by reading them. */
-static enum err replay(struct opening *opening, int64_t from, int64_t to)
-{
-    struct partition_log *log = opening->log;
-
-    for (uint32_t i = 0; i < log->segment_count; i++) {
-        struct segment *segment = log->segments[i];
-        struct batch_scan scan;
-        struct batch_header header;
-        struct bytes batch;
-        struct fs_file *file = NULL;
-        struct log_path path;
-        enum err err = ERR_OK;
-
-        if (segment->end_offset <= from || segment->base_offset >= to || segment->size == 0)
-            continue;
-        log_path_segment(&path, log->dir, segment->base_offset, SEGMENT_LOG);
-        err = fs_open(log->env->fs, path.text, FS_READ, &file);
-        if (err != ERR_OK)
-            return err;
-        batch_scan_init(&scan, file, 0, segment->size, BATCH_SCAN_BODIES);
-        for (;;) {
-            err = batch_scan_next(&scan, &header, &batch);
-            if (err != ERR_OK || header.base_offset >= to)
-                break;
-            err = note_batch(opening, &header, batch);
-            if (err != ERR_OK)
-                break;
-        }
-        batch_scan_deinit(&scan);
-        fs_file_drop(file);
-        if (err == ERR_DAMAGED) /* below the recovery point: reads will say so */
-            err = ERR_OK;
-        if (err != ERR_OK && err != ERR_END)
-            return err;
-    }
-    return ERR_OK;
-}
-
 /* --- segments --- */
 
-static enum err segment_new(struct partition_log *log, int64_t base_offset, struct segment **made)
+enum err log_open_segment(struct partition_log *log, int64_t base_offset, struct segment **made)
 {
     struct segment *segment = mem_alloc(sizeof(*segment));
     struct log_path path;
@@ -348,77 +256,6 @@ static enum err sealed_load(struct partition_log *log, struct segment *segment, 
     return err;
 }
 
-static enum err recover_one(struct opening *opening, struct segment *segment, bool *was_cut)
-{
-    struct partition_log *log = opening->log;
-    uint64_t scanned = 0;
-    uint64_t cut = 0;
-    enum err err = ERR_OK;
-
-    /* Entries of batches that may be gone; the batches that are there bring them back. */
-    epoch_cache_truncate_end(&log->epochs, segment->base_offset);
-    err = segment_recover(segment, log->env->fs, log->dir, log->config.index_interval_bytes, note_batch, opening,
-                          &scanned, &cut);
-    opening->recovery.bytes_scanned += scanned;
-    opening->recovery.bytes_cut += cut;
-    opening->recovery.segments_recovered++;
-    *was_cut = cut > 0;
-    segment_drop_indexes(segment);
-    log->names_changed = true;
-    return err;
-}
-
-static enum err remove_from(struct opening *opening, uint32_t slot)
-{
-    struct partition_log *log = opening->log;
-    struct found *found = &opening->found;
-    enum err err = ERR_OK;
-
-    for (uint32_t i = slot; i < found->segment_count && err == ERR_OK; i++) {
-        struct log_path path;
-        struct fs_info info = {0};
-
-        log_path_segment(&path, log->dir, found->segments[i], SEGMENT_LOG);
-        if (fs_stat(log->env->fs, path.text, &info) == ERR_OK)
-            opening->recovery.bytes_cut += info.size;
-        opening->recovery.segments_removed++;
-        err = segment_files_remove(log, found->segments[i]);
-        log->names_changed = true;
-    }
-    found->segment_count = slot;
-    return err;
-}
-
-/* Whether the segment that begins at next continues what was just recovered. Compaction leaves gaps; without it one
- * means that what lay between was lost, and nothing behind it may be served. */
-static bool continues(const struct partition_log *log, int64_t end_offset, int64_t next)
-{
-    return next == end_offset || (log->config.cleanup_compact && next > end_offset);
-}
-
-static enum err segments_recover(struct opening *opening, uint32_t first)
-{
-    struct found *found = &opening->found;
-    struct partition_log *log = opening->log;
-    enum err err = ERR_OK;
-
-    for (uint32_t i = first; i < found->segment_count; i++) {
-        struct segment *segment = NULL;
-        bool was_cut = false;
-
-        if (i > first && !continues(log, log_last_segment(log)->end_offset, found->segments[i]))
-            return remove_from(opening, i);
-        err = segment_new(log, found->segments[i], &segment);
-        if (err == ERR_OK)
-            err = recover_one(opening, segment, &was_cut);
-        if (err != ERR_OK)
-            return err;
-        if (was_cut)
-            return remove_from(opening, i + 1);
-    }
-    return ERR_OK;
-}
-
 /* Slot of the first segment that is not believed. */
 static uint32_t first_suspect(const struct opening *opening)
 {
@@ -442,7 +279,7 @@ static enum err segments_load(struct opening *opening)
     for (uint32_t i = 0; i < suspect; i++) {
         struct segment *segment = NULL;
 
-        err = segment_new(log, found->segments[i], &segment);
+        err = log_open_segment(log, found->segments[i], &segment);
         if (err != ERR_OK)
             return err;
         if (i + 1 < found->segment_count) {
@@ -468,8 +305,8 @@ static enum err segments_load(struct opening *opening)
         producers_read(opening, suspect_base == INT64_MAX && log->segment_count > 0 ? log_last_segment(log)->end_offset
                                                                                     : suspect_base);
     if (err == ERR_OK && (opening->producers_at < suspect_base || !opening->epochs_known))
-        err = replay(opening, opening->epochs_known ? opening->producers_at : 0, suspect_base);
-    return err == ERR_OK ? segments_recover(opening, suspect) : err;
+        err = log_replay(opening, opening->epochs_known ? opening->producers_at : 0, suspect_base);
+    return err == ERR_OK ? log_recover(opening, suspect) : err;
 }
 
 /* --- after the segments --- */
@@ -508,7 +345,7 @@ static enum err offsets_settle(struct opening *opening)
         while (log->segment_count > 0) {
             mem_free(log->segments[--log->segment_count]);
         }
-        err = remove_from(opening, 0);
+        err = log_recover_remove(opening, 0);
         if (err != ERR_OK)
             return err;
         epoch_cache_deinit(&log->epochs);

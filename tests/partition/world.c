@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "partition/log_internal.h"
 
 static void line_write(struct log_sink *sink, enum log_level level, const char *line, uint32_t size)
 {
@@ -76,18 +75,6 @@ void world_run(struct world *world, const bool *flag)
 void world_pass(struct world *world, int64_t ns)
 {
     (void)sim_run(&world->sim, world->sim.mono_ns + ns, NULL, NULL);
-}
-
-void world_crash(struct world *world, bool power_cut)
-{
-    sim_loop_kill(world->loop);
-    world->loop = sim_loop_new(&world->sim, "reactor-0", 0);
-    world->env.loop = world->loop;
-    if (power_cut)
-        sim_fs_cut(&world->disk);
-    else
-        sim_fs_kill(&world->disk);
-    world->spec.clean = false;
 }
 
 /* --- batches --- */
@@ -291,16 +278,18 @@ enum err world_read(struct world *world, struct partition_log *log, int64_t offs
     return read.op.err;
 }
 
-void world_abandon(struct world *world, struct partition_log *log)
+void world_crash(struct world *world, struct partition_log *log, bool power_cut)
 {
-    /* What its jobs held is lost with the process; the simulated loop has forgotten them. */
-    (void)world;
-    log->jobs = 0;
-    log->adopted = false;
-    list_init(&log->appends);
-    list_init(&log->reads);
-    list_init(&log->syncs);
-    for (uint32_t i = 0; i < log->segment_count; i++)
-        log->segments[i]->opening = NULL;
-    log_free(log);
+    struct closed closed = {.op.done = was_closed};
+
+    if (log != NULL) {
+        partition_log_fail(log, ERR_IO);
+        partition_log_close(log, &closed.op);
+        world_run(world, &closed.done);
+    }
+    if (power_cut)
+        sim_fs_cut(&world->disk);
+    else
+        sim_fs_kill(&world->disk);
+    world->spec.clean = false;
 }

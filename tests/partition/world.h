@@ -32,9 +32,9 @@ void world_run(struct world *world, const bool *flag);
 /* Runs for that long, in virtual time. */
 void world_pass(struct world *world, int64_t ns);
 
-/* The process dies: its loop and all on it are gone (they leak no more than a process does: memory is freed by
- * world_abandon). A new loop stands in env afterwards. */
-void world_crash(struct world *world, bool power_cut);
+/* The process dies, or the power goes: the log is dropped without another touch of the disk, once the jobs that were
+ * under way are through (a fault that kills the disk before decides where it happens). log may be NULL. */
+void world_crash(struct world *world, struct partition_log *log, bool power_cut);
 
 /* --- batches --- */
 
@@ -79,8 +79,5 @@ enum err world_read(struct world *world, struct partition_log *log, int64_t offs
                     uint32_t bytes_max, bool at_least_one, uint8_t **data, size_t *size);
 /* Gives slices back and copies them together. */
 uint8_t *slices_take(struct slice *slices, uint32_t count, size_t size);
-
-/* A log that its process took along: frees what would leak, touching no file. */
-void world_abandon(struct world *world, struct partition_log *log);
 
 #endif

@@ -1,0 +1,39 @@
+/*
+ * log_opening: what opening a log (log_open.c) and recovering it (log_recovery.c) share. Everything here blocks.
+ */
+#ifndef OTTLA_PARTITION_LOG_OPENING_H
+#define OTTLA_PARTITION_LOG_OPENING_H
+
+#include "partition/log_internal.h"
+
+/* What lies in the directory. */
+struct found {
+    int64_t *segments; /* base offsets, ascending once sorted */
+    uint32_t segment_count;
+    uint32_t segment_room;
+    int64_t *snapshots;
+    uint32_t snapshot_count;
+    uint32_t snapshot_room;
+    struct partition_log *log;
+    bool swap; /* an interrupted compaction swap, which we do not finish */
+};
+
+struct opening {
+    struct partition_log *log;
+    const struct partition_log_spec *spec;
+    struct found found;
+    struct partition_log_recovery recovery;
+    bool epochs_known;    /* the checkpoint was there and whole */
+    int64_t producers_at; /* the producer state holds what lies below this */
+};
+
+/* A segment with its size and age, at the end of the log's list. */
+MUST_CHECK enum err log_open_segment(struct partition_log *log, int64_t base_offset, struct segment **made);
+/* Notes epochs and producers of every batch from `from` up to `to`, by reading them. */
+MUST_CHECK enum err log_replay(struct opening *opening, int64_t from, int64_t to);
+/* Reads the found segments from the first-th on, cuts behind the last good batch, removes what follows a cut. */
+MUST_CHECK enum err log_recover(struct opening *opening, uint32_t first);
+/* Removes the files of the found segments from that one on. */
+MUST_CHECK enum err log_recover_remove(struct opening *opening, uint32_t slot);
+
+#endif

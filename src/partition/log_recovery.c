@@ -1,0 +1,150 @@
+/* Recovery after a stop that was not clean: every batch above the recovery point is read and checked, and the log ends
+ * behind the last good one (on-disk.md 5). */
+#include "partition/log.h"
+
+#include <inttypes.h>
+
+#include "partition/log_opening.h"
+
+static enum err note_batch(void *context, const struct batch_header *header, struct bytes batch)
+{
+    struct opening *opening = context;
+    struct partition_log *log = opening->log;
+    enum err err = ERR_OK;
+
+    if (header->leader_epoch >= 0)
+        err = epoch_cache_assign(&log->epochs, header->leader_epoch, header->base_offset);
+    if (err != ERR_OK || header->base_offset < opening->producers_at)
+        return err;
+    err = producer_state_reserve(&log->producers, header);
+    if (err == ERR_OK)
+        producer_state_apply(&log->producers, header, batch);
+    return err;
+}
+
+/* Notes every batch from `from` up to `to`, by reading them. */
+enum err log_replay(struct opening *opening, int64_t from, int64_t to)
+{
+    struct partition_log *log = opening->log;
+
+    for (uint32_t i = 0; i < log->segment_count; i++) {
+        struct segment *segment = log->segments[i];
+        struct batch_scan scan;
+        struct batch_header header;
+        struct bytes batch;
+        struct fs_file *file = NULL;
+        struct log_path path;
+        enum err err = ERR_OK;
+
+        if (segment->end_offset <= from || segment->base_offset >= to || segment->size == 0)
+            continue;
+        log_path_segment(&path, log->dir, segment->base_offset, SEGMENT_LOG);
+        err = fs_open(log->env->fs, path.text, FS_READ, &file);
+        if (err != ERR_OK)
+            return err;
+        batch_scan_init(&scan, file, 0, segment->size, BATCH_SCAN_BODIES);
+        for (;;) {
+            err = batch_scan_next(&scan, &header, &batch);
+            if (err != ERR_OK || header.base_offset >= to)
+                break;
+            err = note_batch(opening, &header, batch);
+            if (err != ERR_OK)
+                break;
+        }
+        batch_scan_deinit(&scan);
+        fs_file_drop(file);
+        if (err == ERR_DAMAGED) /* below the recovery point: reads will say so */
+            err = ERR_OK;
+        if (err != ERR_OK && err != ERR_END)
+            return err;
+    }
+    return ERR_OK;
+}
+
+static enum err segment_files_remove(struct partition_log *log, int64_t base_offset)
+{
+    static const char *const suffixes[] = {SEGMENT_INDEX, SEGMENT_TIME_INDEX, SEGMENT_TXN_INDEX, SEGMENT_SNAPSHOT,
+                                           SEGMENT_LOG};
+    struct log_path path;
+
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+        enum err err = ERR_OK;
+
+        log_path_segment(&path, log->dir, base_offset, suffixes[i]);
+        err = fs_unlink(log->env->fs, path.text);
+        if (err != ERR_OK && err != ERR_NOT_FOUND)
+            return err;
+    }
+    return ERR_OK;
+}
+
+static enum err recover_one(struct opening *opening, struct segment *segment, bool *was_cut)
+{
+    struct partition_log *log = opening->log;
+    uint64_t scanned = 0;
+    uint64_t cut = 0;
+    enum err err = ERR_OK;
+
+    /* Entries of batches that may be gone; the batches that are there bring them back. */
+    epoch_cache_truncate_end(&log->epochs, segment->base_offset);
+    err = segment_recover(segment, log->env->fs, log->dir, log->config.index_interval_bytes, note_batch, opening,
+                          &scanned, &cut);
+    opening->recovery.bytes_scanned += scanned;
+    opening->recovery.bytes_cut += cut;
+    opening->recovery.segments_recovered++;
+    *was_cut = cut > 0;
+    segment_drop_indexes(segment);
+    log->names_changed = true;
+    return err;
+}
+
+enum err log_recover_remove(struct opening *opening, uint32_t slot)
+{
+    struct partition_log *log = opening->log;
+    struct found *found = &opening->found;
+    enum err err = ERR_OK;
+
+    for (uint32_t i = slot; i < found->segment_count && err == ERR_OK; i++) {
+        struct log_path path;
+        struct fs_info info = {0};
+
+        log_path_segment(&path, log->dir, found->segments[i], SEGMENT_LOG);
+        if (fs_stat(log->env->fs, path.text, &info) == ERR_OK)
+            opening->recovery.bytes_cut += info.size;
+        opening->recovery.segments_removed++;
+        err = segment_files_remove(log, found->segments[i]);
+        log->names_changed = true;
+    }
+    found->segment_count = slot;
+    return err;
+}
+
+/* Whether the segment that begins at next continues what was just recovered. Compaction leaves gaps; without it one
+ * means that what lay between was lost, and nothing behind it may be served. */
+static bool continues(const struct partition_log *log, int64_t end_offset, int64_t next)
+{
+    return next == end_offset || (log->config.cleanup_compact && next > end_offset);
+}
+
+enum err log_recover(struct opening *opening, uint32_t first)
+{
+    struct found *found = &opening->found;
+    struct partition_log *log = opening->log;
+    enum err err = ERR_OK;
+
+    for (uint32_t i = first; i < found->segment_count; i++) {
+        struct segment *segment = NULL;
+        bool was_cut = false;
+
+        if (i > first && !continues(log, log_last_segment(log)->end_offset, found->segments[i]))
+            return log_recover_remove(opening, i);
+        err = log_open_segment(log, found->segments[i], &segment);
+        if (err == ERR_OK)
+            err = recover_one(opening, segment, &was_cut);
+        if (err != ERR_OK)
+            return err;
+        if (was_cut)
+            return log_recover_remove(opening, i + 1);
+    }
+    return ERR_OK;
+}
