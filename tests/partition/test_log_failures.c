@@ -243,7 +243,7 @@ static uint64_t seeds(void)
 {
     const char *text = getenv("OTTLA_SWEEP_SEEDS");
 
-    return text == NULL ? 2 : strtoull(text, NULL, 10);
+    return text == NULL ? 1 : strtoull(text, NULL, 10);
 }
 
 START_TEST(every_call_failing)
