@@ -31,6 +31,7 @@ void batch_rules_init(struct batch_rules *rules)
         .timestamp_before_max_ms = INT64_MAX,
         .timestamp_after_max_ms = 3600000,
         .opened_bytes_max = BATCH_OPENED_BYTES_MAX,
+        .record_bytes_max = INT32_MAX,
     };
 }
 
@@ -44,6 +45,17 @@ static enum err refuse(struct check *check, enum err err, const char *message)
 static const char *text_of(struct bytes text)
 {
     return (const char *)text.data;
+}
+
+/* A header of numbers that cannot be: a client's mistake where the CRC vouches for them, else damage. */
+static enum err refuse_header(struct check *check)
+{
+    struct bytes run = check->batch;
+
+    if (run.data[BATCH_FIELD_MAGIC] == BATCH_MAGIC && check->verdict->header.size == run.size &&
+        batch_codec(&check->verdict->header) < CODEC_COUNT && batch_crc_is_valid(run))
+        return refuse(check, ERR_INVALID_RECORD, "the batch header is not valid");
+    return refuse(check, ERR_CORRUPT_MESSAGE, "the batch header is damaged");
 }
 
 /* Exactly one whole batch of magic 2 (ProduceRequest, since v3). */
@@ -60,7 +72,7 @@ static enum err check_frame(struct check *check)
     if (err == ERR_END)
         return refuse(check, ERR_INVALID_RECORD, run.size == 0 ? "no record batch" : "the record batch is cut off");
     if (err != ERR_OK)
-        return refuse(check, err, "the batch header is not valid");
+        return refuse_header(check);
     if (needed < run.size)
         return refuse(check, ERR_INVALID_RECORD, "more than one record batch for a partition");
     return ERR_OK;
@@ -200,6 +212,7 @@ static enum err walk_records(struct check *check)
 
     if (err != ERR_OK)
         return err;
+    iter.record_bytes_max = check->rules->record_bytes_max;
     check->max_timestamp = TIMESTAMP_NONE;
     while ((err = record_iter_next(&iter, &record)) == ERR_OK) {
         in_order = in_order && record.offset_delta == index;

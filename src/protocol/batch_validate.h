@@ -38,7 +38,8 @@ struct batch_rules {
     int64_t now_ms;            /* wall clock */
     int64_t timestamp_before_max_ms;
     int64_t timestamp_after_max_ms;
-    size_t opened_bytes_max; /* what a compressed batch may unfold to */
+    size_t opened_bytes_max;  /* what a compressed batch may unfold to */
+    int32_t record_bytes_max; /* max.decompressed.message.bytes: of one record in a compressed batch */
 };
 
 struct batch_record_error {

@@ -125,6 +125,7 @@ enum err record_iter_init(struct record_iter *iter, struct bytes batch, size_t o
         .at = body.data,
         .end = body.data + body.size,
         .left = header.record_count,
+        .record_bytes_max = INT32_MAX,
         .log_append_time = batch_has(&header, BATCH_LOG_APPEND_TIME),
         .base_offset = header.base_offset,
         .base_timestamp = header.base_timestamp,
@@ -194,9 +195,11 @@ static enum err fill_record(struct record_iter *iter)
     const uint8_t *at = iter->at;
     int32_t size = 0;
 
-    if (err == ERR_OK && read_varint(&at, iter->end, &size) && size > 0)
-        err = fill_window(iter, (size_t)(at - iter->at) + (size_t)size);
-    return err;
+    if (err != ERR_OK || !read_varint(&at, iter->end, &size) || size <= 0)
+        return err;
+    if (size > iter->record_bytes_max)
+        return ERR_INVALID_RECORD;
+    return fill_window(iter, (size_t)(at - iter->at) + (size_t)size);
 }
 
 static enum err finish(struct record_iter *iter)

@@ -50,7 +50,9 @@ struct record_header {
 struct record_iter {
     const uint8_t *at; /* bytes at hand: in the batch, or in the window */
     const uint8_t *end;
-    int32_t left; /* records to come */
+    int32_t left;             /* records to come */
+    int32_t record_bytes_max; /* of a record in a compressed batch, without its length: INT32_MAX after init, the
+                                 caller may lower it (max.decompressed.message.bytes) */
     bool log_append_time;
     int64_t base_offset;
     int64_t base_timestamp;

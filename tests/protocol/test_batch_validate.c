@@ -157,6 +157,10 @@ START_TEST(what_clients_may_not_write)
     ck_assert_int_eq(validate(), ERR_INVALID_RECORD);
     set_u32(BATCH_FIELD_LAST_OFFSET_DELTA, INT32_MAX);
     ck_assert_int_eq(validate(), ERR_INVALID_RECORD);
+    set_u32(BATCH_FIELD_LAST_OFFSET_DELTA, UINT32_MAX);
+    ck_assert_int_eq(validate(), ERR_INVALID_RECORD);
+    set_u32(BATCH_FIELD_RECORD_COUNT, UINT32_MAX);
+    ck_assert_int_eq(validate(), ERR_INVALID_RECORD);
     set_u32(BATCH_FIELD_BASE_SEQUENCE, UINT32_MAX);
     ck_assert_int_eq(validate(), ERR_INVALID_RECORD);
     batch_size = golden_bytes(golden_batches[CODEC_NONE], batch);
@@ -284,6 +288,24 @@ START_TEST(a_batch_may_not_unfold_beyond_the_limit)
         ck_assert_int_eq(validate(), ERR_OK);
         rules.opened_bytes_max--;
         ck_assert_int_eq(validate(), ERR_MESSAGE_TOO_LARGE);
+    }
+}
+END_TEST
+
+/* max.decompressed.message.bytes, new in Kafka 4.4: at it, and one below. */
+START_TEST(a_record_in_a_compressed_batch_has_its_own_limit)
+{
+    for (enum codec codec = CODEC_NONE; codec < CODEC_COUNT; codec++) {
+        spec.codec = codec;
+        batch_builder_reset(&builder, &spec);
+        ck_assert_int_eq(batch_builder_append(&builder, now_ms, NULL_BYTES, bytes_of(batch, 300), NULL, 0), ERR_OK);
+        finish();
+        rules.open_compressed = true;
+        /* attributes, three numbers of one byte and one of two, the value, the header count */
+        rules.record_bytes_max = 1 + 3 + 2 + 300 + 1;
+        ck_assert_int_eq(validate(), ERR_OK);
+        rules.record_bytes_max--;
+        ck_assert_int_eq(validate(), codec == CODEC_NONE ? ERR_OK : ERR_INVALID_RECORD);
     }
 }
 END_TEST
@@ -434,6 +456,7 @@ int main(void)
     tcase_add_test(tcase, hostile_records);
     tcase_add_test(tcase, hostile_compressed_blocks);
     tcase_add_test(tcase, a_batch_may_not_unfold_beyond_the_limit);
+    tcase_add_test(tcase, a_record_in_a_compressed_batch_has_its_own_limit);
     tcase_add_test(tcase, compacted_topics_need_keys);
     tcase_add_test(tcase, times_out_of_range);
     tcase_add_test(tcase, append_time_is_stamped);
