@@ -119,7 +119,7 @@ MUST_CHECK enum err connections_new(struct loop *loop, const struct connection_h
 /* Only when none is open and no exchange executes (after connections_drain). NULL does nothing. */
 void connections_free(struct connections *connections);
 /* A net_accept_fn: context is the struct connection_listener. Takes the stream, on its loop; also on failure. */
-void connections_accepted(void *listener, struct net_stream *stream);
+void connections_accepted(void *context, struct net_stream *stream);
 /* Graceful end: every connection is FINISHING, new ones are closed at once. drained: posted to the loop once none is
  * left and the last exchange has ended. */
 void connections_drain(struct connections *connections, struct loop_task *drained);

@@ -25,6 +25,6 @@ struct socket_options {
 /* log is borrowed and outlives it; options NULL: the defaults. ERR_NOMEM. */
 MUST_CHECK enum err socket_net_new(struct log *log, const struct socket_options *options, struct net **net);
 /* After the reactors have been freed, and their streams closed; closes listeners that were left. NULL does nothing. */
-void socket_net_free(struct net *net);
+void socket_net_free(struct net *base);
 
 #endif
