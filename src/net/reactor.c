@@ -292,8 +292,8 @@ static void arm(struct reactor *reactor)
     evtimer_add(&reactor->timer_event, &left);
 }
 
-/* One pass without waiting. EVLOOP_NONBLOCK alone would go on as long as any socket is ready, and what makes it not ready
- * waits for the end of the turn. */
+/* One pass without waiting. EVLOOP_NONBLOCK alone would go on as long as any socket is ready, and what makes it not
+ * ready waits for the end of the turn. */
 static void look_at_sockets(struct reactor *reactor)
 {
     event_base_loop(reactor->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);

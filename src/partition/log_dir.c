@@ -1,7 +1,9 @@
 #include "partition/log_dir.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/map.h"
