@@ -52,29 +52,36 @@ static void call_all_waiting(struct budget *budget)
 
         if (gate == NULL)
             return;
-        if (is_free(budget, atomic_load(&gate->needs)))
+        if (is_free(budget, atomic_load(&gate->call_at)))
             call_waiting(gate);
     }
 }
 
-/* On the gate's loop. Room that came free before others could see that we wait is looked for again. */
+/* On the gate's loop. What came free before others could see that we wait is looked for again. */
 static void start_waiting(struct budget_gate *gate)
 {
+    if (list_is_empty(&gate->waiters))
+        return;
+    /* With nobody elected it is enough that the budget is not overdrawn any more. */
+    atomic_store(&gate->call_at, gate->elected == NULL ? 0 : gate->needs);
     change_state(gate, BUDGET_GATE_QUIET, BUDGET_GATE_WAITING);
-    if (is_free(gate->budget, atomic_load(&gate->needs)) || (gate->elected == NULL && !list_is_empty(&gate->waiters)))
+    if (is_free(gate->budget, atomic_load(&gate->call_at)))
         call_waiting(gate);
 }
 
+/* One more may overdraw once the last one's overdraft is paid back: that bounds the sum. */
 static void elect(struct budget_gate *gate)
 {
     struct list_node *first = gate->waiters.head.next;
+    int64_t now_ns = loop_now_ns(gate->loop);
 
-    if (gate->elected != NULL || list_is_empty(&gate->waiters))
+    if (gate->elected != NULL || list_is_empty(&gate->waiters) || !is_free(gate->budget, 0))
         return;
     list_remove(first);
     gate->elected = LIST_ENTRY(first, struct budget_waiter, node);
     gate->elected_moved = false;
-    loop_timer_start(gate->loop, &gate->elected_timer, loop_now_ns(gate->loop) + BUDGET_ELECTED_NS);
+    gate->elected_until_ns = now_ns + BUDGET_ELECTED_NS_MAX;
+    loop_timer_start(gate->loop, &gate->elected_timer, now_ns + BUDGET_ELECTED_STALL_NS);
     gate->elected->resume(gate->elected);
 }
 
@@ -82,7 +89,6 @@ static void elect(struct budget_gate *gate)
 static void resume_waiters(struct budget_gate *gate)
 {
     struct list all;
-    size_t needs = SIZE_MAX;
 
     list_init(&all);
     while (!list_is_empty(&gate->waiters)) {
@@ -91,6 +97,7 @@ static void resume_waiters(struct budget_gate *gate)
         list_remove(first);
         list_add_last(&all, first);
     }
+    gate->needs = SIZE_MAX;
     while (!list_is_empty(&all)) {
         struct list_node *first = all.head.next;
         struct budget_waiter *waiter = LIST_ENTRY(first, struct budget_waiter, node);
@@ -102,9 +109,8 @@ static void resume_waiters(struct budget_gate *gate)
             continue;
         }
         list_add_last(&gate->waiters, first);
-        needs = need < needs ? need : needs;
+        gate->needs = need < gate->needs ? need : gate->needs;
     }
-    atomic_store(&gate->needs, needs);
 }
 
 static void woken(struct loop_task *task)
@@ -114,25 +120,55 @@ static void woken(struct loop_task *task)
     change_state(gate, BUDGET_GATE_POSTED, BUDGET_GATE_QUIET);
     resume_waiters(gate);
     elect(gate);
-    if (!list_is_empty(&gate->waiters))
-        start_waiting(gate);
+    start_waiting(gate);
 }
 
-/* The elected one had its time: the next, if there is one. */
-static void elected_time_over(struct loop_timer *timer)
+/* --- getting rid of what has stalled --- */
+
+static void press(struct loop_task *task)
+{
+    struct budget_gate *gate = LIST_ENTRY(task, struct budget_gate, press);
+
+    atomic_store(&gate->press_posted, false);
+    if (gate->pressed != NULL)
+        gate->pressed(gate);
+}
+
+static void press_all(struct budget *budget)
+{
+    for (int i = 0; i < BUDGET_GATES_MAX; i++) {
+        struct budget_gate *gate = atomic_load(&budget->gates[i]);
+
+        if (gate == NULL)
+            return;
+        if (!atomic_exchange(&gate->press_posted, true))
+            loop_post(gate->loop, &gate->press);
+    }
+}
+
+/* The elected one is looked at: it goes on as long as it moves, or nobody else waits. */
+static void elected_checked(struct loop_timer *timer)
 {
     struct budget_gate *gate = LIST_ENTRY(timer, struct budget_gate, elected_timer);
-    struct budget_waiter *stalled = gate->elected;
+    struct budget_waiter *elected = gate->elected;
+    int64_t now_ns = loop_now_ns(gate->loop);
 
-    assert(stalled != NULL);
-    if (gate->elected_moved || list_is_empty(&gate->waiters)) {
+    assert(elected != NULL);
+    if ((gate->elected_moved && now_ns < gate->elected_until_ns) ||
+        (list_is_empty(&gate->waiters) && atomic_load(&gate->budget->gates_waiting) == 0)) {
         gate->elected_moved = false;
-        loop_timer_start(gate->loop, timer, loop_now_ns(gate->loop) + BUDGET_ELECTED_NS);
+        loop_timer_start(gate->loop, timer, now_ns + BUDGET_ELECTED_STALL_NS);
         return;
     }
-    list_add_last(&gate->waiters, &stalled->node);
+    press_all(gate->budget);
     gate->elected = NULL;
-    elect(gate);
+    if (is_free(gate->budget, 0)) {
+        list_add_last(&gate->waiters, &elected->node);
+        gate->needs = need_of(gate->budget, elected) < gate->needs ? need_of(gate->budget, elected) : gate->needs;
+    } else {
+        elected->evict(elected);
+    }
+    start_waiting(gate);
 }
 
 /* --- gates --- */
@@ -141,8 +177,9 @@ MUST_CHECK enum err budget_gate_init(struct budget_gate *gate, struct budget *bu
 {
     *gate = (struct budget_gate){.budget = budget, .loop = loop};
     list_init(&gate->waiters);
-    gate->elected_timer.fired = elected_time_over;
+    gate->elected_timer.fired = elected_checked;
     gate->wake.run = woken;
+    gate->press.run = press;
     for (int i = 0; i < BUDGET_GATES_MAX; i++) {
         struct budget_gate *none = NULL;
 
@@ -232,8 +269,8 @@ void budget_wait(struct budget_gate *gate, struct budget_waiter *waiter, size_t 
     assert(waiter != gate->elected);
     waiter->bytes = bytes;
     need = need_of(gate->budget, waiter);
-    if (list_is_empty(&gate->waiters) || need < atomic_load(&gate->needs))
-        atomic_store(&gate->needs, need);
+    if (list_is_empty(&gate->waiters) || need < gate->needs)
+        gate->needs = need;
     list_add_last(&gate->waiters, &waiter->node);
     start_waiting(gate);
 }
@@ -246,6 +283,5 @@ void budget_wait_over(struct budget_gate *gate, struct budget_waiter *waiter)
     }
     gate->elected = NULL;
     loop_timer_stop(gate->loop, &gate->elected_timer);
-    if (!list_is_empty(&gate->waiters))
-        start_waiting(gate);
+    start_waiting(gate);
 }

@@ -6,9 +6,11 @@
  * that a full budget never starves what would empty it. Who finds no room stops reading and waits at its gate; when an
  * eighth is free again and what they asked for, they are called, without polling.
  *
- * A budget that is full of half frames would stand still. So at each gate one waiter at a time is let through over the
- * budget (elected), until its frame is whole, or for BUDGET_ELECTED_NS without progress; then it is the next one's
- * turn. What is used is therefore at most total + loops * the largest frame.
+ * A budget that is full of half frames would stand still. So at each gate one waiter at a time, and only while the
+ * budget is not overdrawn, is let through (elected) until its frame is whole: what is used is at most total + loops *
+ * the largest frame. One that then stalls for BUDGET_ELECTED_STALL_NS, or takes longer than BUDGET_ELECTED_NS_MAX,
+ * makes way, or is evicted if it has overdrawn the budget; and all gates are pressed, to give back what has stalled
+ * there.
  *
  * Threads  a gate and its waiters belong to its loop; the counters are atomic and shared by all gates.
  */
@@ -42,6 +44,8 @@ struct budget_waiter {
     size_t bytes; /* that it asked for in vain */
     /* There may be room: try again. On the gate's loop, never from inside a call to the gate. */
     void (*resume)(struct budget_waiter *waiter);
+    /* It has stalled with memory that others wait for, and no longer waits: give all of it back. Likewise. */
+    void (*evict)(struct budget_waiter *waiter);
 };
 
 enum budget_gate_state {
@@ -55,11 +59,17 @@ struct budget_gate {
     struct loop *loop;
     size_t credit; /* bytes charged ahead, so that small frames do not touch the shared counter */
     struct list waiters;
-    atomic_size_t needs;           /* bytes free at which the least demanding waiter is worth calling */
-    struct budget_waiter *elected; /* may go over the budget; not in waiters */
-    bool elected_moved;            /* since the timer was set */
+    size_t needs;                  /* bytes free at which the least demanding waiter is worth calling */
+    atomic_size_t call_at;         /* bytes free at which others call */
+    struct budget_waiter *elected; /* may overdraw; not in waiters */
+    bool elected_moved;            /* since it was last looked at */
+    int64_t elected_until_ns;
     struct loop_timer elected_timer;
     struct loop_task wake;
+    struct loop_task press;
+    atomic_bool press_posted;
+    /* The owner's, may be NULL: memory is short and someone has stalled; give back what you can. On the gate's loop. */
+    void (*pressed)(struct budget_gate *gate);
     _Atomic(enum budget_gate_state) state;
 };
 

@@ -1,0 +1,343 @@
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "net/connection_internal.h"
+#include "net/garbage.h"
+
+/* --- bytes that wait --- */
+
+size_t connection_pending_bytes(const struct connection *connection)
+{
+    return connection->pending.end - connection->pending.start;
+}
+
+static const uint8_t *pending_data(const struct connection *connection)
+{
+    const struct pending *pending = &connection->pending;
+
+    return pending->block == NULL ? NULL : pending->block + pending->start;
+}
+
+void connection_pending_free(struct connection *connection)
+{
+    struct pending *pending = &connection->pending;
+
+    mem_free(pending->block);
+    if (pending->capacity > 0)
+        budget_give(&connection->set->gate, pending->capacity);
+    *pending = (struct pending){0};
+}
+
+/* Keeps bytes of the scratch buffer beyond the turn. Room for them was found before they were read. */
+static void pending_set(struct connection *connection, const uint8_t *data, size_t size)
+{
+    struct pending *pending = &connection->pending;
+
+    connection_pending_free(connection);
+    if (size == 0)
+        return;
+    pending->block = mem_alloc(size);
+    if (pending->block == NULL) {
+        connection_out_of_memory(connection);
+        return;
+    }
+    memcpy(pending->block, data, size);
+    pending->capacity = size;
+    pending->end = size;
+    budget_take_over(&connection->set->gate, size);
+}
+
+static uint32_t size_field(const uint8_t *data)
+{
+    return (uint32_t)data[0] << 24 | (uint32_t)data[1] << 16 | (uint32_t)data[2] << 8 | (uint32_t)data[3];
+}
+
+static bool holds_whole_frame(const uint8_t *data, size_t size)
+{
+    return size >= 4 && size - 4 >= size_field(data);
+}
+
+bool connection_has_whole_frame(const struct connection *connection)
+{
+    return holds_whole_frame(pending_data(connection), connection_pending_bytes(connection));
+}
+
+/* --- frames --- */
+
+static size_t frame_bytes_max(const struct connection *connection)
+{
+    const struct connection_listener *listener = connection->listener;
+    size_t max = listener->request_bytes_max;
+
+    if (connection->set->gate.budget->share < max)
+        max = connection->set->gate.budget->share;
+    if (listener->authenticates && !connection->authenticated && max > CONNECTION_UNKNOWN_BYTES_MAX)
+        max = CONNECTION_UNKNOWN_BYTES_MAX;
+    return max;
+}
+
+/* Which setting would have to be larger for this frame. */
+static const char *frame_limit_name(const struct connection *connection, size_t max)
+{
+    if (max == connection->listener->request_bytes_max)
+        return "socket.request.max.bytes";
+    if (max == connection->set->gate.budget->share)
+        return "a connection's share of ottla.connections.memory.bytes";
+    return "limit before authentication";
+}
+
+/* False: these bytes are no frame we take. What came before them is still answered. */
+static bool check_frame_size(struct connection *connection, const uint8_t *data, size_t size)
+{
+    size_t announced = size_field(data);
+    size_t max = frame_bytes_max(connection);
+    const char *cause = NULL;
+
+    if (announced >= CONNECTION_FRAME_BYTES_MIN && announced <= max)
+        return true;
+    cause = garbage_cause(bytes_of(data, size), !connection->first_frame_seen);
+    connection->set->stats.garbage++;
+    if (cause == NULL && announced <= INT32_MAX && announced > max)
+        log_line_rated(
+            connection->set->log, &connection->set->garbage_lines, LOG_WARN,
+            "connection closed, request too large size_bytes=%zu max_bytes=%zu limit=\"%s\" " CONNECTION_FORMAT,
+            announced, max, frame_limit_name(connection, max), CONNECTION_ARGS(connection));
+    else
+        log_line_rated(connection->set->log, &connection->set->garbage_lines, LOG_WARN,
+                       "connection closed, not a Kafka request cause=\"%s\" size_bytes=%d " CONNECTION_FORMAT,
+                       cause != NULL ? cause : "size field out of range", (int32_t)announced,
+                       CONNECTION_ARGS(connection));
+    connection_finish(connection);
+    return false;
+}
+
+static bool may_start_any(const struct connection *connection)
+{
+    return connection->state <= CONNECTION_ENDED && !connection->muted &&
+           connection->exchanges_count < CONNECTION_EXCHANGES_MAX &&
+           connection->queued_bytes <= CONNECTION_QUEUED_BYTES_MAX && connection->executing_alone == 0;
+}
+
+/* overlaps: out. */
+static bool may_start(struct connection *connection, const uint8_t *frame, size_t size, bool *overlaps)
+{
+    const struct connection_handler *handler = &connection->set->handler;
+
+    if (!may_start_any(connection))
+        return false;
+    *overlaps = handler->overlaps != NULL && handler->overlaps(handler->context, connection, bytes_of(frame, size));
+    return *overlaps || connection->executing == 0;
+}
+
+static void start(struct connection *connection, struct exchange_state *state, bool overlaps)
+{
+    struct connections *set = connection->set;
+    int64_t now_ns = loop_now_ns(set->loop);
+
+    state->exchange.connection = connection;
+    state->exchange.read_ns = connection->active_ns;
+    state->exchange.started_ns = now_ns;
+    state->overlaps = overlaps;
+    list_add_last(&connection->exchanges, &state->node);
+    connection->exchanges_count++;
+    connection->executing++;
+    connection->executing_alone += !overlaps;
+    connection->first_frame_seen = true;
+    set->stats.requests++;
+    set->handler.request(set->handler.context, connection, &state->exchange);
+}
+
+/* Starts what may start of these bytes; returns how many are done with. Bytes of a connection that takes no more count
+ * as done with. */
+static size_t start_frames(struct connection *connection, const uint8_t *data, size_t size)
+{
+    size_t at = 0;
+
+    while (connection->state <= CONNECTION_ENDED && size - at >= 4) {
+        const uint8_t *frame = data + at + 4;
+        size_t frame_size = size_field(data + at);
+        struct exchange_state *state = NULL;
+        bool overlaps = false;
+
+        if (!check_frame_size(connection, data + at, size - at))
+            break;
+        if (size - at - 4 < frame_size || !may_start(connection, frame, frame_size, &overlaps))
+            return at;
+        state = exchange_new(&connection->set->gate, frame, frame_size);
+        if (state == NULL) {
+            connection_out_of_memory(connection);
+            break;
+        }
+        at += 4 + frame_size;
+        start(connection, state, overlaps);
+    }
+    return connection->state <= CONNECTION_ENDED ? at : size;
+}
+
+/* The same for bytes that wait already. A large frame that fills its block goes on in it. */
+void connection_start_pending(struct connection *connection)
+{
+    struct pending *pending = &connection->pending;
+    size_t size = connection_pending_bytes(connection);
+    bool overlaps = false;
+
+    if (size < 4)
+        return;
+    if (pending->start == 0 && size > CONNECTION_DIRECT_BYTES_MIN && size - 4 == size_field(pending->block)) {
+        struct exchange_state *state = NULL;
+
+        if (!may_start(connection, pending->block + 4, size - 4, &overlaps))
+            return;
+        state =
+            exchange_new_take(&connection->set->gate, pending->block, pending->block + 4, size - 4, pending->capacity);
+        if (state == NULL) {
+            connection_out_of_memory(connection);
+            return;
+        }
+        *pending = (struct pending){0};
+        start(connection, state, overlaps);
+        return;
+    }
+    pending->start += start_frames(connection, pending_data(connection), size);
+    if (pending->start == pending->end)
+        connection_pending_free(connection);
+}
+
+/* --- reading --- */
+
+bool connection_wants_to_read(const struct connection *connection)
+{
+    return connection->state == CONNECTION_OPEN && !connection->muted && !connection->waits_for_memory &&
+           connection->queued_bytes <= CONNECTION_QUEUED_BYTES_MAX &&
+           connection->exchanges_count < CONNECTION_EXCHANGES_MAX &&
+           !(connection_pending_bytes(connection) >= CONNECTION_WAITING_BYTES_MAX &&
+             connection_has_whole_frame(connection));
+}
+
+static bool take_memory(struct connection *connection, size_t bytes)
+{
+    struct budget_gate *gate = &connection->set->gate;
+
+    if (budget_take(gate, &connection->waiter, bytes, connection->listener->reserve))
+        return true;
+    connection->waits_for_memory = true;
+    budget_wait(gate, &connection->waiter, bytes);
+    return false;
+}
+
+void connection_memory_came(struct budget_waiter *waiter)
+{
+    struct connection *connection = LIST_ENTRY(waiter, struct connection, waiter);
+
+    connection->waits_for_memory = false;
+    connection_schedule(connection);
+}
+
+/* One read; false when the stream had no more, or nothing more may come in. */
+static bool read_into(struct connection *connection, uint8_t *to, size_t size, size_t *got)
+{
+    enum err err = net_read(connection->stream, to, size, got);
+
+    if (err == ERR_OK) {
+        connection->set->stats.bytes_in += *got;
+        return true;
+    }
+    *got = 0;
+    if (err == ERR_CLOSED)
+        connection_end(connection);
+    else if (err != ERR_WOULD_BLOCK)
+        connection_close_now(connection);
+    return false;
+}
+
+/* A large frame that has begun is read where it stays. Its block doubles, so that it follows what has arrived.
+ * filled: out, the read brought all that it could take. */
+static size_t read_direct(struct connection *connection, bool *filled)
+{
+    struct pending *pending = &connection->pending;
+    size_t whole = 4 + (size_t)size_field(pending_data(connection));
+    size_t room = 0;
+    size_t got = 0;
+
+    if (pending->start > 0) {
+        memmove(pending->block, pending_data(connection), connection_pending_bytes(connection));
+        pending->end -= pending->start;
+        pending->start = 0;
+    }
+    assert(pending->end < whole);
+    if (pending->end == pending->capacity) {
+        size_t capacity = pending->capacity * 2 < whole ? pending->capacity * 2 : whole;
+        uint8_t *block = NULL;
+
+        if (!take_memory(connection, capacity - pending->capacity))
+            return 0;
+        block = mem_realloc(pending->block, capacity);
+        if (block == NULL) {
+            budget_give(&connection->set->gate, capacity - pending->capacity);
+            connection_out_of_memory(connection);
+            return 0;
+        }
+        pending->block = block;
+        pending->capacity = capacity;
+    }
+    room = pending->capacity - pending->end;
+    if (room > CONNECTION_TURN_BYTES_MAX)
+        room = CONNECTION_TURN_BYTES_MAX;
+    if (!read_into(connection, pending->block + pending->end, room, &got))
+        return 0;
+    pending->end += got;
+    *filled = got == room;
+    if (pending->end == whole)
+        connection_start_pending(connection);
+    return got;
+}
+
+/* All else goes through the loop's scratch buffer: what waits is put in front, what is left of it kept. */
+static size_t read_scratch(struct connection *connection, bool *filled)
+{
+    struct connections *set = connection->set;
+    size_t before = connection_pending_bytes(connection);
+    size_t got = 0;
+    size_t done = 0;
+
+    assert(before + CONNECTION_READ_BYTES_MAX <= sizeof(set->scratch));
+    if (!take_memory(connection, CONNECTION_READ_BYTES_MAX))
+        return 0;
+    if (read_into(connection, set->scratch + before, CONNECTION_READ_BYTES_MAX, &got)) {
+        if (before > 0)
+            memcpy(set->scratch, pending_data(connection), before);
+        done = start_frames(connection, set->scratch, before + got);
+        if (connection->state <= CONNECTION_ENDED)
+            pending_set(connection, set->scratch + done, before + got - done);
+    }
+    budget_give(&set->gate, CONNECTION_READ_BYTES_MAX);
+    *filled = got == CONNECTION_READ_BYTES_MAX;
+    return got;
+}
+
+static bool reads_direct(const struct connection *connection)
+{
+    size_t size = connection_pending_bytes(connection);
+
+    return size >= 4 && size_field(pending_data(connection)) >= CONNECTION_DIRECT_BYTES_MIN &&
+           !holds_whole_frame(pending_data(connection), size);
+}
+
+void connection_readable(void *context)
+{
+    struct connection *connection = context;
+    size_t left = CONNECTION_TURN_BYTES_MAX;
+
+    connection->active_ns = loop_now_ns(connection->set->loop);
+    while (connection_wants_to_read(connection)) {
+        bool filled = false;
+        size_t got = reads_direct(connection) ? read_direct(connection, &filled) : read_scratch(connection, &filled);
+
+        /* A read that brought less than it could have left nothing behind. */
+        if (!filled || got >= left)
+            break;
+        left -= got;
+    }
+    connection_schedule(connection);
+}
