@@ -125,7 +125,6 @@ static enum err meta_parse(struct bytes rest, struct log_dir_meta *meta)
     int64_t version = 0;
     int64_t node_id = -1;
     bool seen_cluster = false;
-    bool seen_directory = false;
 
     *meta = (struct log_dir_meta){.node_id = -1};
     while (text_next_line(&rest, &line)) {
@@ -143,11 +142,10 @@ static enum err meta_parse(struct bytes rest, struct log_dir_meta *meta)
         } else if (property(line, "directory.id", &value)) {
             if (uuid_parse(value, &meta->directory_id) != ERR_OK)
                 return ERR_DAMAGED;
-            seen_directory = true;
         }
     }
     meta->node_id = (int32_t)node_id;
-    return version == 1 && seen_cluster && seen_directory && node_id >= 0 ? ERR_OK : ERR_DAMAGED;
+    return version == 1 && seen_cluster && node_id >= 0 ? ERR_OK : ERR_DAMAGED;
 }
 
 enum err log_dir_read_meta(struct log_dir *dir, struct log_dir_meta *meta)

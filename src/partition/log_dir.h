@@ -24,7 +24,7 @@ struct log_dir;
 struct log_dir_meta {
     char cluster_id[LOG_DIR_CLUSTER_ID_BYTES_MAX + 1]; /* as text: a uuid by custom, any word by right */
     int32_t node_id;
-    struct uuid directory_id;
+    struct uuid directory_id; /* zero: an older Kafka wrote none; one is to be written */
 };
 
 /* Makes the directory (and its parents) when it is not there and takes its lock.

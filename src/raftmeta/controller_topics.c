@@ -8,25 +8,34 @@
 #include "raftmeta/controller_step.h"
 #include "raftmeta/placement.h"
 
-/* Why a name is none; NULL when it is fine. */
-static const char *bad_name(struct bytes name)
+static bool is_legal(uint8_t c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
+}
+
+/* Why a name is none; null when it is fine. */
+static struct bytes bad_name(struct step *step, struct bytes name)
 {
     if (name.size == 0)
-        return "the empty string is not allowed";
+        return BYTES_LITERAL("the empty string is not allowed");
     if (bytes_equal(name, BYTES_LITERAL(".")))
-        return "'.' is not allowed";
+        return BYTES_LITERAL("'.' is not allowed");
     if (bytes_equal(name, BYTES_LITERAL("..")))
-        return "'..' is not allowed";
+        return BYTES_LITERAL("'..' is not allowed");
     if (name.size > IMAGE_TOPIC_NAME_BYTES_MAX)
-        return "it is longer than the max allowed length 249";
-    for (size_t i = 0; i < name.size; i++) {
-        uint8_t c = name.data[i];
-
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-              c == '-'))
-            return "it contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'";
-    }
-    return NULL;
+        return step_message(step, "the length of '%.*s' is longer than the max allowed length %d",
+                            BYTES_PRINTF(bytes_of(name.data, 2 * (size_t)IMAGE_TOPIC_NAME_BYTES_MAX < name.size
+                                                                 ? 2 * (size_t)IMAGE_TOPIC_NAME_BYTES_MAX
+                                                                 : name.size)),
+                            IMAGE_TOPIC_NAME_BYTES_MAX);
+    for (size_t i = 0; i < name.size; i++)
+        if (!is_legal(name.data[i]))
+            return step_message(step,
+                                "'%.*s' contains one or more characters other than ASCII alphanumerics, '.', '_' and "
+                                "'-'",
+                                BYTES_PRINTF(name));
+    return (struct bytes){NULL, 0};
 }
 
 static void refuse(struct create_topic *topic, enum err err, struct bytes message)
@@ -72,7 +81,7 @@ static enum err refuse_repeated(struct step *step, struct create_topic *topics, 
 
 static bool check_name(struct step *step, struct create_topic *topic)
 {
-    const char *why = bad_name(topic->name);
+    struct bytes why = bad_name(step, topic->name);
     const struct image_topic *other = NULL;
 
     if (bytes_equal(topic->name, BYTES_LITERAL("__cluster_metadata"))) {
@@ -80,8 +89,9 @@ static bool check_name(struct step *step, struct create_topic *topic)
                BYTES_LITERAL("Creation of internal topic __cluster_metadata is prohibited."));
         return false;
     }
-    if (why != NULL) {
-        refuse(topic, ERR_INVALID_TOPIC_EXCEPTION, step_message(step, "Topic name is invalid: %s", why));
+    if (why.data != NULL) {
+        refuse(topic, ERR_INVALID_TOPIC_EXCEPTION,
+               step_message(step, "Topic name is invalid: %.*s", BYTES_PRINTF(why)));
         return false;
     }
     if (image_topic_by_name(step->image, topic->name) != NULL) {
@@ -272,6 +282,8 @@ static enum err create_one(struct step *step, struct create_topic *topic)
     if (topic->err != ERR_OK) {
         step_cut(step, before);
         topic->id = (struct uuid){{0}};
+        topic->partitions_made = 0;
+        topic->factor_made = 0;
     }
     return err;
 }
@@ -383,7 +395,8 @@ enum err step_delete_topics(struct step *step)
 
         if (repeated) {
             topic->err = ERR_INVALID_REQUEST;
-            topic->message = BYTES_LITERAL("Duplicate topic name or id.");
+            topic->message = topic->name.data == NULL ? BYTES_LITERAL("Duplicate topic id.")
+                                                      : BYTES_LITERAL("Duplicate topic name.");
             continue;
         }
         record = step_add(step, RECORD_REMOVE_TOPIC);

@@ -94,7 +94,8 @@ static enum err write_meta(struct formatter *formatter, uint32_t dir, const char
     struct log_dir_meta *meta = &formatter->metas[dir];
     enum err err = ERR_OK;
 
-    (void)snprintf(meta->cluster_id, sizeof(meta->cluster_id), "%s", cluster_id);
+    if (cluster_id != meta->cluster_id)
+        (void)snprintf(meta->cluster_id, sizeof(meta->cluster_id), "%s", cluster_id);
     meta->node_id = formatter->options->node_id;
     if (uuid_is_zero(meta->directory_id))
         meta->directory_id = new_directory_id(formatter->options->rng);

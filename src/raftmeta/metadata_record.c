@@ -1,5 +1,7 @@
 #include "raftmeta/metadata_record.h"
 
+#include <stdio.h>
+
 #include "base/assert.h"
 
 enum { FRAME_VERSION = 1 };
@@ -113,4 +115,17 @@ enum err metadata_record_write(const struct metadata_record *record, struct aren
     err = wire_writer_finish(&writer, NULL);
     *frame = bytes_of(buffer, (size_t)(writer.at - buffer));
     return err;
+}
+
+size_t metadata_record_print(const struct metadata_record *record, char *text, size_t size)
+{
+    const struct kind *known = kind_of((uint32_t)record->kind);
+    int head = 0;
+    size_t used = 0;
+
+    assert(known != NULL);
+    head = snprintf(text, size, "%s ", known->name);
+    used = (size_t)head < size ? (size_t)head : size;
+    return (size_t)head + message_print(known->type, record->version, (const uint8_t *)record + known->offset,
+                                        text + used, size - used);
 }

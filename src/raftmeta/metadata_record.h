@@ -101,4 +101,7 @@ MUST_CHECK enum err metadata_record_read(struct bytes frame, struct arena *arena
 MUST_CHECK enum err metadata_record_write(const struct metadata_record *record, struct arena *arena,
                                           struct bytes *frame);
 
+/* For people: TOPIC {name="lines" topic_id=...}. Like snprintf. */
+size_t metadata_record_print(const struct metadata_record *record, char *text, size_t size);
+
 #endif
