@@ -1,0 +1,72 @@
+/*
+ * broker: one node, from configuration to answers: log directories, metadata, partitions, listeners, requests. It makes
+ * no thread, opens no socket and reads no clock but through the seams it is given, so a process gives it real ones and
+ * the simulator builds whole nodes over simulated ones.
+ *
+ *   broker_new -> broker_start (done: it serves) ... -> broker_stop (done: all is synced and closed) -> broker_free
+ *
+ * Threads  broker_new and broker_free while no loop runs for this broker (both block on files); start and stop from
+ *          any thread, once each; what is done afterwards is told on the controller loop.
+ */
+#ifndef OTTLA_BROKER_BROKER_H
+#define OTTLA_BROKER_BROKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/net.h"
+#include "base/rng.h"
+#include "broker/config.h"
+#include "broker/listeners.h"
+
+enum { BROKER_REACTORS_MAX = 256, BROKER_MESSAGE_CHARS = 512 };
+
+/* The world as one broker sees it; all of it outlives the broker. */
+struct broker_env {
+    struct fs *fs;
+    struct net *net;
+    struct clock *clock;
+    struct rng *rng;
+    struct log_sink *log_sink;
+    enum log_level log_level;
+    struct loop **reactors; /* by index; at least one */
+    uint32_t reactor_count;
+    struct loop *controller;   /* of its own, so that a busy data path never costs an election */
+    uint64_t memory_bytes_max; /* what requests and replies of clients may take; 0: BROKER_MEMORY_BYTES_DEFAULT */
+    uint32_t descriptors_max;  /* this broker's share of the process's; 0: BROKER_DESCRIPTORS_DEFAULT */
+};
+
+struct broker;
+
+/* Told once, on the controller loop. message: one line for people, "" when err is ERR_OK. */
+typedef void broker_done_fn(void *context, enum err err, const char *message);
+
+/*
+ * Opens, locks and where allowed formats the log directories, binds the listeners. config is borrowed for life and has
+ * passed config_check_whole. message: one line that says what is wrong and what to do.
+ *
+ * ERR_LOCKED  another process has a directory
+ * ERR_BUSY    an address is in use
+ * ERR_USAGE, ERR_NOT_FOUND, ERR_PERMISSION, ERR_DAMAGED, ERR_IO ...
+ */
+MUST_CHECK enum err broker_new(const struct broker_env *env, const struct config *config, struct broker **broker,
+                               char message[BROKER_MESSAGE_CHARS]);
+/* Loads the metadata and the partitions, registers, begins to serve. */
+void broker_start(struct broker *broker, broker_done_fn *done, void *context);
+/* Answers what is under way, syncs and closes everything, writes the clean-shutdown marks. Also after a failed start.
+ */
+void broker_stop(struct broker *broker, broker_done_fn *done, void *context);
+/* Only after stop is done, or before start. NULL does nothing. */
+void broker_free(struct broker *broker);
+
+int32_t broker_node_id(const struct broker *broker);
+const char *broker_cluster_id(const struct broker *broker);
+/* Bound addresses, the chosen port where 0 was asked for. */
+const struct listeners *broker_listeners(const struct broker *broker);
+
+#endif

@@ -1,0 +1,124 @@
+/*
+ * broker_internal: struct broker, for the files of this room.
+ *
+ * Constant from broker_new on, but for what says otherwise; the start and stop sequences (broker.c) run on the
+ * controller loop.
+ */
+#ifndef OTTLA_BROKER_BROKER_INTERNAL_H
+#define OTTLA_BROKER_BROKER_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "base/list.h"
+#include "base/map.h"
+#include "broker/broker.h"
+#include "broker/request.h"
+#include "broker/shard.h"
+#include "net/budget.h"
+#include "partition/log_dir.h"
+#include "raftmeta/format.h"
+#include "raftmeta/metadata_node.h"
+
+enum {
+    BROKER_LOG_DIRS_MAX = 64,
+    BROKER_MEMORY_BYTES_DEFAULT = 256 * 1024 * 1024,
+    BROKER_DESCRIPTORS_DEFAULT = 1024,
+};
+
+/* A partition found on disk at the start. */
+struct stored {
+    struct log_dir_partition *found; /* in its directory's list */
+    uint32_t dir;
+    _Atomic(bool) claimed;
+    char key[264]; /* "<topic>-<index>" */
+};
+
+struct broker_dir {
+    const char *path; /* in dirs_text */
+    struct log_dir *dir;
+    struct uuid id;
+    struct log_dir_list list;
+    bool clean;
+    int64_t clean_epoch; /* of the broker at its last clean stop; -1 unknown */
+};
+
+/* A listener's connections, and whose they are. */
+struct broker_listener {
+    struct connection_listener listener;
+    struct broker *broker;
+};
+
+enum broker_state {
+    BROKER_NEW,
+    BROKER_STARTING,
+    BROKER_SERVING,
+    BROKER_STOPPING,
+    BROKER_STOPPED,
+};
+
+struct broker {
+    struct broker_env env;
+    const struct config *config;
+    struct log log;
+    struct listeners listeners; /* ports as bound */
+    int32_t node_id;
+    char cluster_id[LOG_DIR_CLUSTER_ID_BYTES_MAX + 1];
+    struct uuid incarnation;
+    char *dirs_text;
+    struct broker_dir dirs[BROKER_LOG_DIRS_MAX];
+    uint32_t dir_count;
+    uint32_t metadata_dir;
+    struct map stored; /* by "<topic>-<index>", of struct stored; constant after broker_new */
+
+    struct metadata_node *metadata;
+    struct shard *shards; /* reactor_count + 1 */
+    uint32_t shard_count;
+    struct budget budget;
+    struct connections **connections; /* by shard */
+    struct broker_listener connection_listeners[LISTENERS_MAX];
+    struct connection_limits *connection_limits;
+    struct net_listener *bound[LISTENERS_MAX];
+    struct image_endpoint endpoints[LISTENERS_MAX];
+    struct image_endpoint voter_endpoint;
+    struct image_endpoint broker_endpoints[LISTENERS_MAX]; /* those for clients */
+    struct uuid directory_ids[BROKER_LOG_DIRS_MAX];
+
+    /* Asked for every topic, group and id that a handler touches; a test puts a denying double here. */
+    bool (*access)(void *context, const struct request *request, enum operation operation, enum resource_type type,
+                   struct bytes name);
+    void *access_context;
+    struct log_rate bad_requests; /* lines that clients can cause */
+
+    /* The start and stop sequences; controller loop. */
+    _Atomic(enum broker_state) state;
+    broker_done_fn *done;
+    void *done_context;
+    struct metadata_start metadata_start;
+    struct metadata_start metadata_stop;
+    struct metadata_request metadata_request;
+    struct arena sequence_arena;
+    struct loop_task sequence_task;
+    struct loop_task stop_task;
+    bool loaded; /* the partitions are the metadata's */
+    bool close_failed;
+    struct closed_partition *closed;
+    uint32_t closed_count;
+    struct loop_timer heartbeat_timer;
+    _Atomic(int64_t) broker_epoch;
+    _Atomic(uint32_t) shards_left; /* of those that a step waits for */
+    enum err stop_err;
+    struct loop_job stop_job;
+    char message[BROKER_MESSAGE_CHARS];
+};
+
+extern const struct image_feature_range broker_features[];
+extern const uint32_t broker_feature_count;
+
+/* The one answer to "where is this node for whoever asks on that connection": the advertised address of its listener,
+ * or, where none is set and it is bound to every address, the local one of the connection. */
+struct net_address broker_address_for(const struct broker *broker, const struct connection *connection);
+/* The same for any broker of the image: its endpoint on the listener that the connection came in on.
+ * ERR_LISTENER_NOT_FOUND when it has none of that name; ERR_BROKER_NOT_AVAILABLE when it is not there or fenced. */
+MUST_CHECK enum err broker_address_of(struct request *request, int32_t node_id, struct bytes *host, int32_t *port);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * handlers: who answers each API; by family in handle_*.c. body: of the type that the API's row decodes.
+ *
+ * Threads  the request's shard.
+ */
+#ifndef OTTLA_BROKER_HANDLERS_H
+#define OTTLA_BROKER_HANDLERS_H
+
+#include "broker/request.h"
+
+api_handle_fn handle_api_versions;
+api_handle_fn handle_create_partitions;
+api_handle_fn handle_create_topics;
+api_handle_fn handle_delete_topics;
+api_handle_fn handle_describe_cluster;
+api_handle_fn handle_describe_configs;
+api_handle_fn handle_fetch;
+api_handle_fn handle_find_coordinator;
+api_handle_fn handle_init_producer_id;
+api_handle_fn handle_list_offsets;
+api_handle_fn handle_metadata;
+api_handle_fn handle_produce;
+
+/* The node stops: fetches that wait answer with what there is. */
+void fetches_finish(struct shard *shard);
+
+/* The answer to an ApiVersions request of a version we do not know: error 35 in the oldest form, with the one range
+ * that lets the client try again (trap B001). */
+void answer_unknown_api_versions(struct request *request);
+
+#endif

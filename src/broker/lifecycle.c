@@ -1,0 +1,385 @@
+/* How a broker comes up and goes down: steps on the controller loop, each begun when the one before is done. */
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "broker/broker_internal.h"
+#include "broker/handlers.h"
+
+enum { HEARTBEAT_RETRY_MS = 10 };
+
+static void tell(struct broker *broker, enum err err)
+{
+    broker_done_fn *done = broker->done;
+
+    broker->done = NULL;
+    done(broker->done_context, err, err == ERR_OK ? "" : broker->message);
+}
+
+static void fail_start(struct broker *broker, enum err err, const char *what, const char *why)
+{
+    (void)snprintf(broker->message, sizeof(broker->message), "%s: %s", what, why[0] != '\0' ? why : err_text(err));
+    log_error(&broker->log, "start failed %s err=%s", broker->message, err_name(err));
+    tell(broker, err);
+}
+
+/* ---- start ---- */
+
+/* A stop may have come meanwhile; then the sequence ends here. */
+static bool is_starting(struct broker *broker)
+{
+    return atomic_load(&broker->state) == BROKER_STARTING;
+}
+
+/* Directories of partitions that the metadata does not place here are kept beside, never loaded. */
+static void set_strays_aside(struct broker *broker)
+{
+    void *value = NULL;
+
+    for (uint32_t cursor = 0; map_next(&broker->stored, &cursor, NULL, &value);) {
+        struct stored *stored = value;
+        uint8_t random[16];
+        enum err err = ERR_OK;
+
+        if (atomic_load(&stored->claimed))
+            continue;
+        rng_fill(broker->env.rng, random, sizeof(random));
+        err = log_dir_set_aside(broker->dirs[stored->dir].dir, bytes_of_text(stored->found->topic),
+                                stored->found->index, random);
+        log_warn(&broker->log, "stray partition set aside partition=%s dir=%s err=%s", stored->key,
+                 broker->dirs[stored->dir].path, err_name(err));
+    }
+}
+
+static void serve(struct loop_task *task)
+{
+    struct shard *shard = LIST_ENTRY(task, struct shard, start_task);
+
+    shard_serve(shard);
+    if (atomic_fetch_sub(&shard->broker->shards_left, 1) == 1)
+        loop_post(shard->broker->env.controller, &shard->broker->sequence_task);
+}
+
+static void all_serve(struct loop_task *task)
+{
+    struct broker *broker = LIST_ENTRY(task, struct broker, sequence_task);
+
+    if (!is_starting(broker))
+        return;
+    atomic_store(&broker->state, BROKER_SERVING);
+    tell(broker, ERR_OK);
+}
+
+static void begin_to_serve(struct broker *broker)
+{
+    atomic_store(&broker->shards_left, broker->shard_count);
+    broker->sequence_task.run = all_serve;
+    for (uint32_t i = 0; i < broker->shard_count; i++) {
+        broker->shards[i].start_task.run = serve;
+        loop_post(broker->shards[i].loop, &broker->shards[i].start_task);
+    }
+}
+
+static void ask(struct broker *broker, enum controller_request_type type,
+                void (*done)(struct metadata_request *request))
+{
+    arena_reset(&broker->sequence_arena);
+    broker->metadata_request.home = broker->env.controller;
+    broker->metadata_request.done = done;
+    broker->metadata_request.request.type = type;
+    broker->metadata_request.request.arena = &broker->sequence_arena;
+    broker->metadata_request.request.err = ERR_OK;
+    metadata_node_request(broker->metadata, &broker->metadata_request);
+}
+
+static void heartbeat_again(struct loop_timer *timer);
+
+static void heartbeat_done(struct metadata_request *request)
+{
+    struct broker *broker = LIST_ENTRY(request, struct broker, metadata_request);
+
+    if (!is_starting(broker))
+        return;
+    if (request->request.err != ERR_OK) {
+        fail_start(broker, request->request.err, "the broker cannot be unfenced", "");
+    } else if (request->request.broker_heartbeat.fenced) {
+        broker->heartbeat_timer.fired = heartbeat_again;
+        loop_timer_start(broker->env.controller, &broker->heartbeat_timer,
+                         loop_now_ns(broker->env.controller) + HEARTBEAT_RETRY_MS * INT64_C(1000000));
+    } else {
+        begin_to_serve(broker);
+    }
+}
+
+static void heartbeat(struct broker *broker)
+{
+    broker->metadata_request.request.broker_heartbeat = (struct broker_heartbeat){
+        .broker_id = broker->node_id,
+        .broker_epoch = atomic_load(&broker->broker_epoch),
+        .metadata_offset = image_offset(metadata_node_image(broker->metadata)),
+    };
+    ask(broker, CONTROLLER_BROKER_HEARTBEAT, heartbeat_done);
+}
+
+static void heartbeat_again(struct loop_timer *timer)
+{
+    heartbeat(LIST_ENTRY(timer, struct broker, heartbeat_timer));
+}
+
+static void registered(struct metadata_request *request)
+{
+    struct broker *broker = LIST_ENTRY(request, struct broker, metadata_request);
+
+    if (!is_starting(broker))
+        return;
+    if (request->request.err != ERR_OK) {
+        fail_start(broker, request->request.err, "the broker cannot be registered", "");
+        return;
+    }
+    atomic_store(&broker->broker_epoch, request->request.register_broker.epoch);
+    heartbeat(broker);
+}
+
+static void register_broker(struct broker *broker)
+{
+    struct register_broker *in = &broker->metadata_request.request.register_broker;
+    uint32_t count = 0;
+
+    *in = (struct register_broker){
+        .broker_id = broker->node_id,
+        .cluster_id = bytes_of_text(broker->cluster_id),
+        .incarnation = broker->incarnation,
+        .endpoints = broker->broker_endpoints,
+        .features = broker_features,
+        .feature_count = broker_feature_count,
+        .rack = bytes_of_text(config_text(broker->config, CONFIG_BROKER_RACK)),
+        .directories = broker->directory_ids,
+        .directory_count = broker->dir_count,
+        .previous_epoch = broker->dirs[0].clean ? broker->dirs[0].clean_epoch : -1,
+    };
+    for (uint32_t i = 0; i < broker->listeners.count; i++)
+        if (!broker->listeners.entries[i].is_controller)
+            broker->broker_endpoints[count++] = broker->endpoints[i];
+    in->endpoint_count = count;
+    for (uint32_t i = 0; i < broker->dir_count; i++)
+        broker->directory_ids[i] = broker->dirs[i].id;
+    ask(broker, CONTROLLER_REGISTER_BROKER, registered);
+}
+
+static void controller_registered(struct metadata_request *request)
+{
+    struct broker *broker = LIST_ENTRY(request, struct broker, metadata_request);
+
+    if (!is_starting(broker))
+        return;
+    if (request->request.err != ERR_OK)
+        log_warn(&broker->log, "the controller is not registered err=%s", err_name(request->request.err));
+    register_broker(broker);
+}
+
+static void register_controller(struct broker *broker)
+{
+    broker->metadata_request.request.register_controller = (struct register_controller){
+        .controller_id = broker->node_id,
+        .incarnation = broker->incarnation,
+        .endpoints = &broker->voter_endpoint,
+        .endpoint_count = 1,
+        .features = broker_features,
+        .feature_count = broker_feature_count,
+    };
+    ask(broker, CONTROLLER_REGISTER_CONTROLLER, controller_registered);
+}
+
+static void metadata_started(struct metadata_start *start)
+{
+    struct broker *broker = LIST_ENTRY(start, struct broker, metadata_start);
+
+    if (!is_starting(broker))
+        return;
+    if (start->err != ERR_OK) {
+        fail_start(broker, start->err, "the metadata cannot be loaded", start->message);
+        return;
+    }
+    broker->loaded = true;
+    set_strays_aside(broker);
+    register_controller(broker);
+}
+
+void broker_start(struct broker *broker, broker_done_fn *done, void *context)
+{
+    assert(atomic_load(&broker->state) == BROKER_NEW);
+    atomic_store(&broker->state, BROKER_STARTING);
+    broker->done = done;
+    broker->done_context = context;
+    broker->metadata_start.home = broker->env.controller;
+    broker->metadata_start.done = metadata_started;
+    metadata_node_start(broker->metadata, &broker->metadata_start);
+}
+
+/* ---- stop ---- */
+
+static void stopped(struct broker *broker)
+{
+    atomic_store(&broker->state, BROKER_STOPPED);
+    if (broker->stop_err != ERR_OK)
+        (void)snprintf(broker->message, sizeof(broker->message), "the stop was not clean: %s",
+                       err_text(broker->stop_err));
+    tell(broker, broker->stop_err);
+}
+
+static enum err write_checkpoint(struct broker *broker, struct broker_dir *dir, uint32_t dir_index,
+                                 enum log_dir_checkpoint which)
+{
+    struct checkpoint_offset *entries = mem_calloc((size_t)broker->closed_count + 1, sizeof(*entries));
+    uint32_t count = 0;
+    enum err err = ERR_OK;
+
+    if (entries == NULL)
+        return ERR_NOMEM;
+    for (struct closed_partition *closed = broker->closed; closed != NULL; closed = closed->next) {
+        if (closed->dir != dir_index)
+            continue;
+        entries[count++] = (struct checkpoint_offset){
+            .topic = bytes_of_text(closed->topic),
+            .partition = closed->index,
+            .offset = which == LOG_DIR_RECOVERY_POINT ? closed->end_offset
+                      : which == LOG_DIR_START_OFFSET ? closed->start_offset
+                                                      : closed->high_watermark,
+        };
+    }
+    err = log_dir_write_checkpoint(dir->dir, which, entries, count);
+    mem_free(entries);
+    return err;
+}
+
+/* On an I/O thread: all logs are closed. */
+static void write_marks(struct loop_job *job)
+{
+    struct broker *broker = LIST_ENTRY(job, struct broker, stop_job);
+
+    for (uint32_t i = 0; i < broker->dir_count; i++) {
+        struct broker_dir *dir = &broker->dirs[i];
+        enum err err = ERR_OK;
+
+        for (int which = 0; which < LOG_DIR_CHECKPOINTS && err == ERR_OK; which++)
+            err = write_checkpoint(broker, dir, i, (enum log_dir_checkpoint)which);
+        if (err == ERR_OK && !broker->close_failed)
+            err = log_dir_put_clean_mark(dir->dir, atomic_load(&broker->broker_epoch));
+        if (err != ERR_OK && broker->stop_err == ERR_OK)
+            broker->stop_err = err;
+    }
+}
+
+static void metadata_stopped(struct metadata_start *stop)
+{
+    struct broker *broker = LIST_ENTRY(stop, struct broker, metadata_stop);
+
+    if (stop->err != ERR_OK && broker->stop_err == ERR_OK)
+        broker->stop_err = stop->err;
+    stopped(broker);
+}
+
+static void stop_metadata(struct broker *broker)
+{
+    broker->metadata_stop.home = broker->env.controller;
+    broker->metadata_stop.done = metadata_stopped;
+    metadata_node_stop(broker->metadata, &broker->metadata_stop);
+}
+
+static void marks_written(struct loop_job *job)
+{
+    stop_metadata(LIST_ENTRY(job, struct broker, stop_job));
+}
+
+static void all_closed(struct loop_task *task)
+{
+    struct broker *broker = LIST_ENTRY(task, struct broker, sequence_task);
+
+    for (uint32_t i = 0; i < broker->shard_count; i++) {
+        struct shard *shard = &broker->shards[i];
+
+        broker->close_failed |= shard->close_failed;
+        while (shard->closed != NULL) {
+            struct closed_partition *closed = shard->closed;
+
+            shard->closed = closed->next;
+            closed->next = broker->closed;
+            broker->closed = closed;
+            broker->closed_count++;
+        }
+    }
+    if (!broker->loaded) { /* the start failed before anything was opened: what the directories say still holds */
+        stop_metadata(broker);
+        return;
+    }
+    broker->stop_job.run = write_marks;
+    broker->stop_job.done = marks_written;
+    loop_submit(broker->env.controller, &broker->stop_job);
+}
+
+static void shard_is_closed(struct shard *shard)
+{
+    if (atomic_fetch_sub(&shard->broker->shards_left, 1) == 1)
+        loop_post(shard->broker->env.controller, &shard->broker->sequence_task);
+}
+
+static void close_shard(struct loop_task *task)
+{
+    shard_close(LIST_ENTRY(task, struct shard, stop_task), shard_is_closed);
+}
+
+static void all_drained(struct loop_task *task)
+{
+    struct broker *broker = LIST_ENTRY(task, struct broker, sequence_task);
+
+    broker->sequence_task.run = all_closed;
+    atomic_store(&broker->shards_left, broker->shard_count);
+    for (uint32_t i = 0; i < broker->shard_count; i++) {
+        broker->shards[i].stop_task.run = close_shard;
+        loop_post(broker->shards[i].loop, &broker->shards[i].stop_task);
+    }
+}
+
+static void shard_is_drained(struct loop_task *task)
+{
+    struct shard *shard = LIST_ENTRY(task, struct shard, drained_task);
+
+    if (atomic_fetch_sub(&shard->broker->shards_left, 1) == 1)
+        loop_post(shard->broker->env.controller, &shard->broker->sequence_task);
+}
+
+static void drain_shard(struct loop_task *task)
+{
+    struct shard *shard = LIST_ENTRY(task, struct shard, stop_task);
+
+    shard_end_waits(shard);
+    shard->drained_task.run = shard_is_drained;
+    connections_drain(shard->connections, &shard->drained_task);
+}
+
+static void begin_stop(struct loop_task *task)
+{
+    struct broker *broker = LIST_ENTRY(task, struct broker, stop_task);
+
+    loop_timer_stop(broker->env.controller, &broker->heartbeat_timer);
+    for (uint32_t i = 0; i < broker->listeners.count; i++) {
+        if (broker->bound[i] != NULL)
+            net_unlisten(broker->env.net, broker->bound[i]);
+        broker->bound[i] = NULL;
+    }
+    broker->sequence_task.run = all_drained;
+    atomic_store(&broker->shards_left, broker->shard_count);
+    for (uint32_t i = 0; i < broker->shard_count; i++) {
+        broker->shards[i].stop_task.run = drain_shard;
+        loop_post(broker->shards[i].loop, &broker->shards[i].stop_task);
+    }
+}
+
+void broker_stop(struct broker *broker, broker_done_fn *done, void *context)
+{
+    atomic_store(&broker->state, BROKER_STOPPING);
+    broker->done = done;
+    broker->done_context = context;
+    broker->stop_task.run = begin_stop;
+    loop_post(broker->env.controller, &broker->stop_task);
+}

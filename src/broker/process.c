@@ -1,0 +1,477 @@
+#include "broker/process.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/crash.h"
+#include "base/list.h"
+#include "base/mem.h"
+#include "broker/broker.h"
+#include "net/io_pool.h"
+#include "net/notify.h"
+#include "net/reactor.h"
+#include "net/resolve.h"
+#include "net/socket.h"
+
+enum {
+    STDERR = 2,
+    SIGNAL_FROM_LOOP = SIGUSR2, /* a loop has something to say to the calling thread */
+    DESCRIPTORS_WANTED = 20000,
+    DESCRIPTORS_OWN = 32, /* of the process itself: loops, pipes, the log */
+    CGROUP_TEXT_BYTES = 32,
+    STOP_SECONDS_MAX = 30, /* after a second signal, or so long, the process ends as it is */
+};
+
+#define MEMORY_SHARE_DIVISOR 3 /* of what the machine gives: the rest is for files' pages and the metadata */
+#define MEMORY_BYTES_MAX     ((uint64_t)1024 * 1024 * 1024)
+
+/* A loop and its thread's crash ring. */
+struct worker {
+    struct process *process;
+    struct reactor *reactor;
+    struct loop_task enter;
+    struct crash_ring ring;
+};
+
+struct process {
+    const struct config *config;
+    const struct process_options *options;
+    struct log_sink_fd sink;
+    struct clock clock;
+    struct rng rng;
+    struct fs fs;
+    struct log log;
+    struct crash crash;
+    struct crash_ring ring;
+    struct io_pool *io_pool;
+    struct net *net;
+    struct worker *workers; /* the last is the controller's */
+    struct loop **loops;
+    uint32_t worker_count;
+    uint32_t started;
+    struct broker *broker;
+    sigset_t signals;
+    _Atomic(bool) start_told;
+    _Atomic(bool) stop_told;
+    enum err err; /* of the last step told */
+    char message[BROKER_MESSAGE_CHARS];
+};
+
+static enum log_level level_of(const char *name)
+{
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+
+    for (int i = 0; i < 4; i++)
+        if (strcmp(names[i], name) == 0)
+            return (enum log_level)i;
+    return LOG_INFO;
+}
+
+static uint32_t cpu_count(void)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof(set), &set) != 0)
+        return 1;
+    return CPU_COUNT(&set) > 0 ? (uint32_t)CPU_COUNT(&set) : 1;
+}
+
+/* The limit of the control group, where there is one. */
+static uint64_t cgroup_bytes(struct process *process)
+{
+    char text[CGROUP_TEXT_BYTES] = "";
+    struct fs_file *file = NULL;
+    size_t got = 0;
+    uint64_t bytes = UINT64_MAX;
+
+    if (fs_open(&process->fs, "/sys/fs/cgroup/memory.max", FS_READ, &file) != ERR_OK)
+        return bytes;
+    if (fs_read(file, 0, text, sizeof(text) - 1, &got) == ERR_OK && got > 0 && text[0] >= '0' && text[0] <= '9')
+        bytes = strtoull(text, NULL, 10);
+    fs_file_drop(file);
+    return bytes;
+}
+
+static uint64_t memory_share(struct process *process)
+{
+    struct rlimit limit;
+    uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t group = cgroup_bytes(process);
+
+    if (group < bytes)
+        bytes = group;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < bytes)
+        bytes = limit.rlim_cur;
+    bytes /= MEMORY_SHARE_DIVISOR;
+    return bytes < MEMORY_BYTES_MAX ? bytes : MEMORY_BYTES_MAX;
+}
+
+/* As many as we are allowed and can use. */
+static uint32_t raise_descriptors(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return 0;
+    if (limit.rlim_cur < DESCRIPTORS_WANTED && limit.rlim_max > limit.rlim_cur) {
+        limit.rlim_cur = limit.rlim_max < DESCRIPTORS_WANTED ? limit.rlim_max : DESCRIPTORS_WANTED;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+        if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+            return 0;
+    }
+    if (limit.rlim_cur > DESCRIPTORS_WANTED)
+        limit.rlim_cur = DESCRIPTORS_WANTED;
+    return limit.rlim_cur > 2 * DESCRIPTORS_OWN ? (uint32_t)limit.rlim_cur - DESCRIPTORS_OWN : DESCRIPTORS_OWN;
+}
+
+static void report_to_message(void *context, bool fatal, const char *line)
+{
+    if (fatal)
+        (void)snprintf(context, BROKER_MESSAGE_CHARS, "%s", line);
+}
+
+static void complain(struct process *process, const char *line)
+{
+    log_error(&process->log, "%s", line);
+}
+
+/* On the worker's thread: from here on it shows in crash reports. */
+static void enter(struct loop_task *task)
+{
+    struct worker *worker = LIST_ENTRY(task, struct worker, enter);
+    struct loop *loop = reactor_loop(worker->reactor);
+
+    crash_enter(&worker->process->crash, &worker->ring, worker->process->log.node_id, loop->name);
+}
+
+static void leave(struct loop_task *task)
+{
+    struct worker *worker = LIST_ENTRY(task, struct worker, enter);
+
+    crash_leave(&worker->process->crash, &worker->ring);
+}
+
+static enum err make_workers(struct process *process)
+{
+    int32_t wanted = config_int(process->config, CONFIG_OTTLA_REACTORS);
+    uint32_t reactors = wanted > 0 ? (uint32_t)wanted : cpu_count();
+
+    if (reactors >= BROKER_REACTORS_MAX)
+        reactors = BROKER_REACTORS_MAX - 1;
+    process->workers = mem_calloc(reactors + 1, sizeof(*process->workers));
+    process->loops = mem_calloc(reactors + 1, sizeof(struct loop *));
+    if (process->workers == NULL || process->loops == NULL)
+        return ERR_NOMEM;
+    for (uint32_t i = 0; i <= reactors; i++) {
+        char name[CRASH_NAME_BYTES_MAX];
+        struct reactor_config config = {
+            .name = name, .index = i, .clock = &process->clock, .io_pool = process->io_pool};
+        enum err err = ERR_OK;
+
+        (void)snprintf(name, sizeof(name), i < reactors ? "reactor-%u" : "controller", i);
+        err = reactor_new(&config, &process->workers[i].reactor);
+        if (err != ERR_OK)
+            return err;
+        process->workers[i].process = process;
+        process->loops[i] = reactor_loop(process->workers[i].reactor);
+        process->worker_count = i + 1;
+    }
+    return ERR_OK;
+}
+
+static enum err start_workers(struct process *process)
+{
+    for (uint32_t i = 0; i < process->worker_count; i++) {
+        struct worker *worker = &process->workers[i];
+        enum err err = ERR_OK;
+
+        worker->enter.run = enter;
+        loop_post(process->loops[i], &worker->enter);
+        err = reactor_start(worker->reactor);
+        if (err != ERR_OK)
+            return err;
+        process->started = i + 1;
+    }
+    return ERR_OK;
+}
+
+/* ---- what the broker tells ---- */
+
+static void told(struct process *process, enum err err, const char *message, _Atomic(bool) *flag)
+{
+    process->err = err;
+    (void)snprintf(process->message, sizeof(process->message), "%s", message);
+    atomic_store(flag, true);
+    (void)kill(getpid(), SIGNAL_FROM_LOOP);
+}
+
+static void start_told(void *context, enum err err, const char *message)
+{
+    struct process *process = context;
+
+    told(process, err, message, &process->start_told);
+}
+
+static void stop_told(void *context, enum err err, const char *message)
+{
+    struct process *process = context;
+
+    told(process, err, message, &process->stop_told);
+}
+
+/* ---- readiness ---- */
+
+static void format_addresses(const struct listeners *listeners, char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (uint32_t i = 0; i < listeners->count && used < size; i++) {
+        const struct listener *listener = &listeners->entries[i];
+        const char *host = listener->bind.host[0] == '\0' ? "0.0.0.0" : listener->bind.host;
+        bool v6 = strchr(host, ':') != NULL;
+        int wrote = snprintf(text + used, size - used, "%s%s://%s%s%s:%u", i == 0 ? "" : ",", listener->name,
+                             v6 ? "[" : "", host, v6 ? "]" : "", listener->bind.port);
+
+        if (wrote < 0)
+            return;
+        used += (size_t)wrote;
+    }
+}
+
+/* Beside and renamed, so that whoever waits for the file finds it whole. */
+static enum err write_ready_file(struct process *process, const char *path, const char *addresses)
+{
+    char beside[4096];
+    struct fs_file *file = NULL;
+    struct bytes pieces[2] = {bytes_of_text(addresses), BYTES_LITERAL("\n")};
+    size_t written = 0;
+    enum err err = ERR_OK;
+
+    if ((size_t)snprintf(beside, sizeof(beside), "%s.tmp", path) >= sizeof(beside))
+        return ERR_USAGE;
+    err = fs_open(&process->fs, beside, FS_WRITE | FS_CREATE | FS_TRUNCATE, &file);
+    if (err != ERR_OK)
+        return err;
+    err = fs_write(file, 0, pieces, 2, &written);
+    if (err == ERR_OK && written < pieces[0].size + pieces[1].size)
+        err = ERR_NO_SPACE;
+    fs_file_drop(file);
+    return err == ERR_OK ? fs_rename(&process->fs, beside, path) : err;
+}
+
+static bool announce(struct process *process)
+{
+    char addresses[LISTENERS_MAX * (LISTENER_NAME_CHARS_MAX + NET_HOST_CHARS_MAX + 16)];
+    enum err err = ERR_OK;
+
+    format_addresses(broker_listeners(process->broker), addresses, sizeof(addresses));
+    log_info(&process->log, "ready node_id=%d cluster=%s listeners=%s", broker_node_id(process->broker),
+             broker_cluster_id(process->broker), addresses);
+    err = notify_service_manager(process->options->notify_socket, "READY=1");
+    if (err != ERR_OK)
+        log_warn(&process->log, "the service manager cannot be told err=%s", err_name(err));
+    if (process->options->ready_file == NULL)
+        return true;
+    err = write_ready_file(process, process->options->ready_file, addresses);
+    if (err != ERR_OK)
+        log_error(&process->log, "the ready file cannot be written path=%s err=%s", process->options->ready_file,
+                  err_name(err));
+    return err == ERR_OK;
+}
+
+/* ---- the calling thread ---- */
+
+/* Whether the node came up. */
+static bool wait_for_start(struct process *process, bool *asked_to_stop)
+{
+    int number = 0;
+
+    while (!atomic_load(&process->start_told)) {
+        if (sigwait(&process->signals, &number) != 0 || number == SIGNAL_FROM_LOOP)
+            continue;
+        *asked_to_stop = true;
+        return false;
+    }
+    if (process->err == ERR_OK)
+        return announce(process);
+    complain(process, process->message);
+    return false;
+}
+
+static void wait_for_signal(struct process *process)
+{
+    int number = 0;
+
+    do
+        number = 0;
+    while (sigwait(&process->signals, &number) != 0 || number == SIGNAL_FROM_LOOP);
+    log_info(&process->log, "stopping signal=%d", number);
+}
+
+/* Whether all was synced and closed. */
+static bool wait_for_stop(struct process *process)
+{
+    struct timespec patience = {.tv_sec = STOP_SECONDS_MAX};
+
+    while (!atomic_load(&process->stop_told)) {
+        int number = sigtimedwait(&process->signals, NULL, &patience);
+
+        if (number == SIGNAL_FROM_LOOP)
+            continue;
+        complain(process,
+                 number < 0 ? "the stop takes too long: ended as it is" : "stopped a second time: ended as it is");
+        return false;
+    }
+    if (process->err != ERR_OK)
+        complain(process, process->message);
+    return process->err == ERR_OK;
+}
+
+static int run(struct process *process)
+{
+    bool asked_to_stop = false;
+    bool served = false;
+    bool clean = false;
+
+    broker_start(process->broker, start_told, process);
+    served = wait_for_start(process, &asked_to_stop);
+    if (served)
+        wait_for_signal(process);
+    (void)!notify_service_manager(process->options->notify_socket, "STOPPING=1");
+    broker_stop(process->broker, stop_told, process);
+    clean = wait_for_stop(process);
+    if (!clean)
+        _exit(EXIT_FAILURE); /* loops may still be at work on what would be freed */
+    if (served)
+        log_info(&process->log, "stopped cleanly");
+    return served || asked_to_stop ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* Found out now rather than by the first client. */
+static enum err check_advertised(struct process *process, char message[BROKER_MESSAGE_CHARS])
+{
+    struct config_report report = {report_to_message, message};
+    struct listeners listeners;
+    enum err err = listeners_parse(process->config, &listeners, &report);
+
+    for (uint32_t i = 0; i < listeners.count && err == ERR_OK; i++) {
+        const struct listener *listener = &listeners.entries[i];
+
+        if (listener->advertised.host[0] == '\0' || resolve_host(listener->advertised.host) == ERR_OK)
+            continue;
+        (void)snprintf(message, BROKER_MESSAGE_CHARS, "listener %s is advertised as %s, which does not resolve",
+                       listener->name, listener->advertised.host);
+        err = ERR_USAGE;
+    }
+    return err;
+}
+
+static enum err make_all(struct process *process, char message[BROKER_MESSAGE_CHARS])
+{
+    const struct config *config = process->config;
+    struct socket_options sockets = {
+        .send_buffer_bytes = config_is_set(config, CONFIG_SOCKET_SEND_BUFFER_BYTES)
+                                 ? config_int(config, CONFIG_SOCKET_SEND_BUFFER_BYTES)
+                                 : -1,
+        .receive_buffer_bytes = config_is_set(config, CONFIG_SOCKET_RECEIVE_BUFFER_BYTES)
+                                    ? config_int(config, CONFIG_SOCKET_RECEIVE_BUFFER_BYTES)
+                                    : -1,
+        .backlog = config_is_set(config, CONFIG_SOCKET_LISTEN_BACKLOG_SIZE)
+                       ? config_int(config, CONFIG_SOCKET_LISTEN_BACKLOG_SIZE)
+                       : 0,
+    };
+    struct broker_env env = {
+        .fs = &process->fs,
+        .clock = &process->clock,
+        .rng = &process->rng,
+        .log_sink = &process->sink.sink,
+        .log_level = (enum log_level)process->log.level,
+        .memory_bytes_max = memory_share(process),
+        .descriptors_max = raise_descriptors(),
+    };
+    enum err err = check_advertised(process, message);
+
+    if (err == ERR_OK)
+        err = io_pool_new("io", (uint32_t)config_int(config, CONFIG_OTTLA_IO_THREADS), reactor_job_completed,
+                          &process->io_pool);
+
+    if (err == ERR_OK)
+        err = make_workers(process);
+    if (err == ERR_OK)
+        err = socket_net_new(&process->log, &sockets, &process->net);
+    if (err != ERR_OK)
+        return err;
+    env.net = process->net;
+    env.reactors = process->loops;
+    env.reactor_count = process->worker_count - 1;
+    env.controller = process->loops[process->worker_count - 1];
+    err = broker_new(&env, config, &process->broker, message);
+    return err == ERR_OK ? start_workers(process) : err;
+}
+
+static void process_free(struct process *process)
+{
+    for (uint32_t i = 0; i < process->started; i++) {
+        process->workers[i].enter.run = leave;
+        loop_post(process->loops[i], &process->workers[i].enter);
+        reactor_stop(process->workers[i].reactor);
+    }
+    for (uint32_t i = 0; i < process->started; i++)
+        reactor_join(process->workers[i].reactor);
+    broker_free(process->broker);
+    socket_net_free(process->net);
+    io_pool_free(process->io_pool);
+    for (uint32_t i = 0; i < process->worker_count; i++)
+        reactor_free(process->workers[i].reactor);
+    mem_free(process->loops);
+    mem_free(process->workers);
+}
+
+int process_serve(const struct config *config, const struct process_options *options)
+{
+    struct process *process = mem_calloc(1, sizeof(*process));
+    char message[BROKER_MESSAGE_CHARS] = "";
+    enum err err = ERR_OK;
+    int status = EXIT_FAILURE;
+
+    if (process == NULL)
+        return status;
+    process->config = config;
+    process->options = options;
+    clock_init_real(&process->clock);
+    rng_init_real(&process->rng);
+    fs_init_real(&process->fs);
+    log_sink_fd_init(&process->sink, STDERR);
+    process->log = (struct log){
+        .sink = &process->sink.sink,
+        .clock = &process->clock,
+        .node_id = config_is_set(config, CONFIG_NODE_ID) ? config_int(config, CONFIG_NODE_ID) : -1,
+        .room = "process",
+        .level = (int)level_of(config_text(config, CONFIG_OTTLA_LOG_LEVEL)),
+    };
+    /* Before any thread is made: all inherit the mask, and only the calling thread waits for them. */
+    (void)sigemptyset(&process->signals);
+    (void)sigaddset(&process->signals, SIGTERM);
+    (void)sigaddset(&process->signals, SIGINT);
+    (void)sigaddset(&process->signals, SIGNAL_FROM_LOOP);
+    (void)sigprocmask(SIG_BLOCK, &process->signals, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (crash_install(&process->crash, STDERR) == ERR_OK)
+        crash_enter(&process->crash, &process->ring, process->log.node_id, "ottla");
+    err = make_all(process, message);
+    if (err == ERR_OK)
+        status = run(process);
+    else
+        complain(process, message[0] != '\0' ? message : err_text(err));
+    process_free(process);
+    crash_leave(&process->crash, &process->ring);
+    crash_uninstall(&process->crash);
+    mem_free(process);
+    return status;
+}

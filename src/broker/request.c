@@ -1,0 +1,212 @@
+#include "broker/request.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "broker/broker_internal.h"
+#include "broker/client.h"
+#include "broker/handlers.h"
+#include "protocol/frame.h"
+
+enum { ARENA_BYTES_MAX = 256 * 1024 * 1024 }; /* of one request, reply included; its frame is at most 100 MiB */
+
+static void free_request(struct request *request)
+{
+    if (request->cleanup != NULL)
+        request->cleanup(request);
+    arena_deinit(&request->arena);
+    image_drop(request->image);
+    mem_free(request);
+}
+
+void request_close(struct request *request, const char *why)
+{
+    struct exchange *exchange = request->exchange;
+
+    free_request(request);
+    exchange_close(exchange, why);
+}
+
+void request_finish_silent(struct request *request)
+{
+    struct exchange *exchange = request->exchange;
+
+    free_request(request);
+    exchange_finish_silent(exchange);
+}
+
+void *request_array(struct request *request, size_t count, size_t size)
+{
+    return arena_array(&request->arena, count, size);
+}
+
+static void released(struct exchange *exchange, bool sent)
+{
+    (void)sent;
+    free_request(exchange->user);
+}
+
+void request_reply(struct request *request, void *response)
+{
+    struct slice *slices = NULL;
+    uint32_t count = 0;
+    enum err err = ERR_OK;
+
+    if (request->throttle_ms > 0) {
+        memcpy((uint8_t *)response + request->api->throttle_offset, &request->throttle_ms,
+               sizeof(request->throttle_ms));
+        connection_mute(request->connection,
+                        loop_now_ns(request->shard->loop) + (int64_t)request->throttle_ms * 1000000);
+    }
+    err = frame_encode_response(request->api->response, request->header.request_api_version,
+                                request->header.correlation_id, response, &request->arena, &slices, &count);
+    if (err != ERR_OK) {
+        log_error(&request->broker->log, "reply cannot be encoded api=%s version=%d err=%s", request->api->name,
+                  request->header.request_api_version, err_name(err));
+        request_close(request, "reply cannot be encoded");
+        return;
+    }
+    exchange_free_frame(request->exchange); /* what the reply took from it is copied by now */
+    exchange_reply(request->exchange, slices, count, released);
+}
+
+bool request_may(const struct request *request, enum operation operation, enum resource_type type, struct bytes name)
+{
+    const struct broker *broker = request->broker;
+
+    return broker->access == NULL || broker->access(broker->access_context, request, operation, type, name);
+}
+
+int32_t request_operations(const struct request *request, enum resource_type type, struct bytes name)
+{
+    /* What can be asked of each type (AclEntry.supportedOperations). */
+    static const uint16_t topic = 1 << MAY_READ | 1 << MAY_WRITE | 1 << MAY_CREATE | 1 << MAY_DELETE | 1 << MAY_ALTER |
+                                  1 << MAY_DESCRIBE | 1 << MAY_DESCRIBE_CONFIGS | 1 << MAY_ALTER_CONFIGS;
+    static const uint16_t group =
+        1 << MAY_READ | 1 << MAY_DELETE | 1 << MAY_DESCRIBE | 1 << MAY_DESCRIBE_CONFIGS | 1 << MAY_ALTER_CONFIGS;
+    static const uint16_t cluster = 1 << MAY_CREATE | 1 << MAY_ALTER | 1 << MAY_DESCRIBE | 1 << MAY_CLUSTER_ACTION |
+                                    1 << MAY_DESCRIBE_CONFIGS | 1 << MAY_ALTER_CONFIGS | 1 << MAY_IDEMPOTENT_WRITE;
+    uint16_t all = type == ON_TOPIC ? topic : type == ON_GROUP ? group : cluster;
+    int32_t allowed = 0;
+
+    for (int operation = MAY_READ; operation <= MAY_IDEMPOTENT_WRITE; operation++)
+        if ((all & 1 << operation) != 0 && request_may(request, (enum operation)operation, type, name))
+            allowed |= 1 << operation;
+    return allowed;
+}
+
+static bool is_served(const struct api *api, const struct listener *listener)
+{
+    return (api->listeners & (listener->is_controller ? ON_CONTROLLER : ON_BROKER)) != 0;
+}
+
+static void refuse_unserved(struct shard *shard, struct exchange *exchange, const struct request_header *header)
+{
+    log_line_rated(&shard->broker->log, &shard->broker->bad_requests, LOG_WARN,
+                   "request closed its connection: not served api=%d version=%d peer=%s", header->request_api_key,
+                   header->request_api_version, connection_peer(exchange->connection)->host);
+    exchange_close(exchange, "api or version not served");
+}
+
+static void refuse_malformed(struct shard *shard, struct exchange *exchange, const struct request_header *header,
+                             const struct wire_reader *reader)
+{
+    log_line_rated(&shard->broker->log, &shard->broker->bad_requests, LOG_WARN,
+                   "request closed its connection: malformed api=%d version=%d position_bytes=%zu wanted_bytes=%zu "
+                   "left_bytes=%zu peer=%s",
+                   header->request_api_key, header->request_api_version, wire_reader_position(reader), reader->wanted,
+                   reader->left, connection_peer(exchange->connection)->host);
+    exchange_close(exchange, "malformed request");
+}
+
+static struct request *request_new(struct shard *shard, struct connection *connection, struct exchange *exchange,
+                                   const struct api *api, const struct request_header *header)
+{
+    struct request *request = mem_calloc(1, sizeof(*request));
+    const struct client *client = connection_user(connection);
+    size_t bound = api->bound(exchange->frame_size);
+
+    if (request == NULL)
+        return NULL;
+    request->shard = shard;
+    request->broker = shard->broker;
+    request->exchange = exchange;
+    request->connection = connection;
+    request->listener = &shard->broker->listeners.entries[connection_listener(connection)->index];
+    request->api = api;
+    request->header = *header;
+    request->principal = BYTES_LITERAL("User:ANONYMOUS");
+    if (client != NULL) {
+        request->software_name = bytes_of_text(client->name);
+        request->software_version = bytes_of_text(client->version);
+    }
+    if (shard->image != NULL)
+        request->image = image_keep(shard->image);
+    arena_init(&request->arena, bound < ARENA_BYTES_MAX ? bound : ARENA_BYTES_MAX);
+    exchange->user = request;
+    return request;
+}
+
+void request_begin(struct shard *shard, struct connection *connection, struct exchange *exchange)
+{
+    struct request_header header;
+    struct wire_reader reader;
+    struct request *request = NULL;
+    const struct api *api = NULL;
+    const struct listener *listener = &shard->broker->listeners.entries[connection_listener(connection)->index];
+    enum err err = ERR_OK;
+    void *body = NULL;
+
+    wire_reader_init(&reader, bytes_of(exchange->frame, exchange->frame_size));
+    err = frame_read_request_header(&reader, &header);
+    if (err == ERR_MALFORMED) {
+        refuse_malformed(shard, exchange, &header, &reader);
+        return;
+    }
+    api = err == ERR_OK ? api_find(header.request_api_key) : NULL;
+    if (api == NULL || !is_served(api, listener)) {
+        refuse_unserved(shard, exchange, &header);
+        return;
+    }
+    if (header.request_api_version < api->version_min || header.request_api_version > api->version_max) {
+        /* The version gate stands before all else (trap B014); ApiVersions alone answers softly. */
+        if (api->key != API_API_VERSIONS || header.request_api_version < 0) {
+            refuse_unserved(shard, exchange, &header);
+            return;
+        }
+    }
+    request = request_new(shard, connection, exchange, api, &header);
+    if (request == NULL) {
+        exchange_close(exchange, "no memory for the request");
+        return;
+    }
+    if (header.request_api_version > api->version_max) {
+        answer_unknown_api_versions(request);
+        return;
+    }
+    body = arena_alloc(&request->arena, api->request->structure->size);
+    err = body == NULL ? ERR_NOMEM
+                       : message_read(api->request, &reader, &request->arena, header.request_api_version, body);
+    if (err == ERR_OK && request->arena.held_bytes > exchange->frame_size)
+        err = exchange_reserve(exchange, request->arena.held_bytes);
+    if (err == ERR_OK) {
+        request->arena.limit_bytes = ARENA_BYTES_MAX; /* from here on the handler bounds what it takes */
+        api->handle(request, body);
+        return;
+    }
+    free_request(request);
+    if (err == ERR_NOMEM)
+        exchange_close(exchange, "no memory for the request");
+    else
+        refuse_malformed(shard, exchange, &header, &reader);
+}
+
+bool request_overlaps(struct shard *shard, struct bytes frame)
+{
+    const struct api *api = NULL;
+
+    (void)shard;
+    if (frame.size < 2)
+        return false;
+    api = api_find((int16_t)((uint16_t)frame.data[0] << 8 | frame.data[1]));
+    return api != NULL && api->overlaps;
+}

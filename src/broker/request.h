@@ -1,0 +1,73 @@
+/*
+ * request: one request from decoded frame to reply: who asks, where, until when, and the memory that lives as long.
+ * A handler gets it, asks access for every topic, group and id it touches, and ends it once with request_reply,
+ * request_finish_silent or request_close, at once or later; always on its own shard's loop.
+ *
+ * States    decoded -> handled -> replied -> released. The arena, the frame (unless freed) and what cleanup frees stay
+ *           until the reply's last byte has left, so a reply may point into them.
+ * Threads   the shard's loop. A handler may lend parts to other shards (scatter.h, fetch_part.h).
+ */
+#ifndef OTTLA_BROKER_REQUEST_H
+#define OTTLA_BROKER_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/err.h"
+#include "broker/api_table.h"
+#include "broker/listeners.h"
+#include "net/connection.h"
+#include "protocol/gen/headers.h"
+#include "raftmeta/image.h"
+
+struct broker;
+struct shard;
+
+struct request {
+    struct shard *shard;
+    struct broker *broker;
+    struct exchange *exchange;
+    struct connection *connection;
+    const struct listener *listener;
+    const struct api *api;
+    struct request_header header;
+    struct bytes principal;        /* "User:ANONYMOUS" */
+    struct bytes software_name;    /* of the client, from ApiVersions; null until told */
+    struct bytes software_version; /* likewise */
+    struct arena arena;
+    struct image *image;   /* held: the metadata that this request is answered from */
+    int64_t decided_ns;    /* monotonic: the outcome was known */
+    size_t reserved_bytes; /* of the node's memory, for the decoded form */
+    int32_t throttle_ms;   /* goes into the reply; the connection is muted for as long */
+    /* Optional; called once when the reply has left, or could not. */
+    void (*cleanup)(struct request *request);
+    /* Optional; the client is gone: what the request waits for may be given up. It still has to be ended. */
+    void (*abandoned)(struct request *request);
+    void *user; /* the handler's */
+};
+
+/* Frames become requests; called by the shard's connections. */
+void request_begin(struct shard *shard, struct connection *connection, struct exchange *exchange);
+bool request_overlaps(struct shard *shard, struct bytes frame);
+
+/* The one way out: sets the throttle time, encodes at the request's version, hands the bytes over. response: of the
+ * type that the API's row writes; may point into the arena and the frame. */
+void request_reply(struct request *request, void *response);
+/* No reply (Produce with acks=0). */
+void request_finish_silent(struct request *request);
+/* Ends the connection instead of answering; why: a literal for the log line. */
+void request_close(struct request *request, const char *why);
+
+/* Array of count zeroed elements in the arena; on failure closes the request and gives NULL. */
+void *request_array(struct request *request, size_t count, size_t size) MUST_CHECK;
+
+/* Whether the principal may do that. Today everybody may everything; tests put a denying double in its place
+ * (struct broker, access). */
+MUST_CHECK bool request_may(const struct request *request, enum operation operation, enum resource_type type,
+                            struct bytes name);
+/* AuthorizedOperations: the set, as bits 1 << operation, of what Kafka lists for the type that the principal may. */
+int32_t request_operations(const struct request *request, enum resource_type type, struct bytes name);
+
+#endif

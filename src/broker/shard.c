@@ -1,0 +1,476 @@
+#include "broker/shard.h"
+
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "broker/broker_internal.h"
+#include "broker/fetch_part.h"
+#include "broker/handlers.h"
+#include "broker/topic_config.h"
+
+struct partition_key partition_key_of(struct uuid topic_id, int32_t index)
+{
+    struct partition_key key;
+
+    memcpy(key.bytes, topic_id.bytes, UUID_BYTES);
+    for (int i = 0; i < 4; i++)
+        key.bytes[UUID_BYTES + i] = (uint8_t)((uint32_t)index >> (24 - 8 * i));
+    return key;
+}
+
+static struct bytes key_bytes(const struct partition_key *key)
+{
+    return bytes_of(key->bytes, sizeof(key->bytes));
+}
+
+struct shard *shard_home(struct broker *broker, struct uuid topic_id, int32_t index)
+{
+    uint64_t high = 0;
+    uint64_t low = 0;
+
+    memcpy(&high, topic_id.bytes, sizeof(high));
+    memcpy(&low, topic_id.bytes + sizeof(high), sizeof(low));
+    high ^= low;
+    high *= 0x9e3779b97f4a7c15u; /* the low bits of a random id may be fixed ones; spread all of them */
+    high ^= high >> 32;
+    return &broker->shards[(high + (uint32_t)index) % broker->env.reactor_count];
+}
+
+static void storage_failed(void *context, const char *log_dir, enum err err)
+{
+    struct shard *shard = context;
+
+    /* Every log of the directory on this shard is done for; the others see their own errors or the same one. */
+    log_error(&shard->broker->log, "log directory failed dir=%s err=%s", log_dir, err_name(err));
+    for (uint32_t cursor = 0;;) {
+        void *value = NULL;
+        struct hosted *hosted = NULL;
+
+        if (!map_next(&shard->hosted, &cursor, NULL, &value))
+            break;
+        hosted = value;
+        if (hosted->partition != NULL && strcmp(shard->envs[hosted->dir].log_dir, log_dir) == 0)
+            partition_fail(hosted->partition, err);
+    }
+}
+
+static void settle(struct shard *shard)
+{
+    void (*settled)(struct shard * shard) = shard->settled;
+
+    if (settled == NULL || shard->closing > 0 || shard->sessions_ending > 0)
+        return;
+    shard->settled = NULL;
+    settled(shard);
+}
+
+static void session_freed(void *context)
+{
+    struct shard *shard = context;
+
+    shard->sessions_ending--;
+    settle(shard);
+}
+
+static void session_closed(void *context, struct fetch_session *session)
+{
+    struct shard *shard = context;
+
+    shard->sessions_ending++;
+    fetch_parts_give_up(session, session_freed, shard);
+}
+
+static void publish(struct metadata_listener *listener, struct image *image, const struct image_delta *delta);
+
+enum err shard_init(struct shard *shard, struct broker *broker, struct loop *loop, uint32_t index)
+{
+    uint32_t homes = broker->env.reactor_count;
+    int32_t slots = config_int(broker->config, CONFIG_MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS);
+
+    *shard = (struct shard){.broker = broker, .loop = loop, .index = index};
+    map_init(&shard->hosted, rng_u64(broker->env.rng), SHARD_PARTITIONS_MAX);
+    list_init(&shard->parked);
+    list_init(&shard->fetches);
+    list_init(&shard->producer_ids.waiting);
+    fetch_sessions_init(&shard->sessions, (uint32_t)slots / homes + (slots > 0), index, broker->env.rng);
+    shard->sessions.closed = session_closed;
+    shard->sessions.context = shard;
+    /* Half of the descriptors are for connections, half for files. */
+    partition_files_init(&shard->files, broker->env.descriptors_max / 2 / homes);
+    shard->envs = mem_calloc(broker->dir_count, sizeof(*shard->envs));
+    if (shard->envs == NULL)
+        return ERR_NOMEM;
+    for (uint32_t i = 0; i < broker->dir_count; i++)
+        shard->envs[i] = (struct partition_env){
+            .fs = broker->env.fs,
+            .loop = loop,
+            .clock = broker->env.clock,
+            .rng = broker->env.rng,
+            .log = &broker->log,
+            .files = &shard->files,
+            .limits = {.producer_expiry_ms = config_int(broker->config, CONFIG_PRODUCER_ID_EXPIRATION_MS)},
+            .log_dir = broker->dirs[i].path,
+            .storage_failed = storage_failed,
+            .context = shard,
+        };
+    shard->listener = (struct metadata_listener){.loop = loop, .publish = publish};
+    return ERR_OK;
+}
+
+void shard_deinit(struct shard *shard)
+{
+    void *value = NULL;
+
+    for (uint32_t cursor = 0; map_next(&shard->hosted, &cursor, NULL, &value);)
+        mem_free(value);
+    map_deinit(&shard->hosted);
+    fetch_sessions_deinit(&shard->sessions);
+    arena_deinit(&shard->producer_ids.arena);
+    connections_free(shard->connections);
+    image_drop(shard->image);
+    mem_free(shard->envs);
+}
+
+struct partition *shard_find(struct shard *shard, struct uuid topic_id, int32_t index)
+{
+    struct partition_key key = partition_key_of(topic_id, index);
+    struct hosted *hosted = map_get(&shard->hosted, key_bytes(&key));
+
+    return hosted == NULL ? NULL : hosted->partition;
+}
+
+enum err shard_lookup(struct shard *shard, struct uuid topic_id, int32_t index, struct partition **partition)
+{
+    struct partition_key key = partition_key_of(topic_id, index);
+    struct hosted *hosted = map_get(&shard->hosted, key_bytes(&key));
+    const struct image_topic *topic = NULL;
+
+    *partition = NULL;
+    if (hosted != NULL && hosted->partition != NULL && hosted->leads && !hosted->failed) {
+        *partition = hosted->partition;
+        return ERR_OK;
+    }
+    if (shard->image == NULL)
+        return ERR_NOT_LEADER_OR_FOLLOWER;
+    topic = image_topic_by_id(shard->image, topic_id);
+    if (topic == NULL)
+        return ERR_UNKNOWN_TOPIC_ID;
+    if (index < 0 || (uint32_t)index >= topic->partition_count)
+        return ERR_UNKNOWN_TOPIC_OR_PARTITION;
+    return hosted != NULL && hosted->failed ? ERR_KAFKA_STORAGE_ERROR : ERR_NOT_LEADER_OR_FOLLOWER;
+}
+
+bool shard_knows(const struct shard *shard, int64_t version)
+{
+    return shard->image != NULL && image_offset(shard->image) >= version;
+}
+
+void shard_park(struct shard *shard, struct shard_parked *parked)
+{
+    list_node_init(&parked->node);
+    list_add_last(&shard->parked, &parked->node);
+}
+
+static void run_parked(struct shard *shard)
+{
+    struct list due;
+
+    list_init(&due);
+    list_each (&shard->parked, node) {
+        struct shard_parked *parked = LIST_ENTRY(node, struct shard_parked, node);
+
+        if (!shard_knows(shard, parked->version))
+            continue;
+        list_remove(node);
+        list_add_last(&due, node);
+    }
+    for (struct list_node *node = NULL; (node = list_take_first(&due)) != NULL;) {
+        struct shard_parked *parked = LIST_ENTRY(node, struct shard_parked, node);
+
+        parked->run(parked);
+    }
+}
+
+static void opened(void *context, struct partition *partition, enum err err)
+{
+    struct hosted *hosted = context;
+
+    (void)partition;
+    hosted->shard->loading--;
+    if (err == ERR_OK)
+        return;
+    hosted->failed = true;
+    log_error(&hosted->shard->broker->log, "partition cannot be opened topic=%.*s partition=%d err=%s",
+              BYTES_PRINTF(partition_topic(partition)), partition_index(partition), err_name(err));
+}
+
+static struct stored *find_stored(struct broker *broker, const struct image_topic *topic, int32_t index)
+{
+    char key[sizeof(((struct stored *)0)->key)];
+    struct stored *stored = NULL;
+
+    (void)snprintf(key, sizeof(key), "%.*s-%d", BYTES_PRINTF(topic->name), index);
+    stored = map_get(&broker->stored, bytes_of_text(key));
+    /* A directory of an earlier topic of that name is not this partition's. */
+    if (stored == NULL || (!uuid_is_zero(stored->found->topic_id) && !uuid_equal(stored->found->topic_id, topic->id)))
+        return NULL;
+    return stored;
+}
+
+static enum err host(struct shard *shard, const struct image_topic *topic, int32_t index,
+                     const struct log_config *config)
+{
+    struct broker *broker = shard->broker;
+    struct stored *stored = find_stored(broker, topic, index);
+    struct hosted *hosted = mem_calloc(1, sizeof(*hosted));
+    struct partition_spec spec = {
+        .topic = topic->name,
+        .topic_id = topic->id,
+        .index = index,
+        .leader_epoch = topic->partitions[index]->leader_epoch,
+        .config = *config,
+        .clean = true,
+    };
+    enum err err = ERR_OK;
+
+    if (hosted == NULL)
+        return ERR_NOMEM;
+    hosted->shard = shard;
+    hosted->key = partition_key_of(topic->id, index);
+    hosted->dir = (uint32_t)index % broker->dir_count;
+    if (stored != NULL) {
+        atomic_store(&stored->claimed, true);
+        hosted->dir = stored->dir;
+        spec.recovery_point = stored->found->recovery_point;
+        spec.start_offset = stored->found->start_offset;
+        spec.high_watermark = stored->found->high_watermark;
+        spec.clean = broker->dirs[stored->dir].clean;
+    }
+    err = map_insert(&shard->hosted, key_bytes(&hosted->key), hosted);
+    if (err != ERR_OK)
+        goto out;
+    shard->loading++;
+    err = partition_new(&shard->envs[hosted->dir], &spec, opened, hosted, &hosted->partition);
+    if (err != ERR_OK) {
+        shard->loading--;
+        (void)map_remove(&shard->hosted, key_bytes(&hosted->key));
+        goto out;
+    }
+    hosted = NULL;
+out:
+    mem_free(hosted);
+    return err;
+}
+
+static void closed(struct partition_close *op)
+{
+    struct hosted *hosted = LIST_ENTRY(op, struct hosted, close);
+    struct shard *shard = hosted->shard;
+
+    if (op->err != ERR_OK) {
+        shard->close_failed |= !hosted->deleted;
+        log_error(&shard->broker->log, "partition closed badly err=%s", err_name(op->err));
+    }
+    mem_free(hosted);
+    shard->closing--;
+    settle(shard);
+}
+
+/* Noted before the end: what a clean close leaves on disk is what stands there now. */
+static void note_closed(struct shard *shard, const struct hosted *hosted)
+{
+    const struct partition *partition = hosted->partition;
+    struct bytes topic = partition_topic(partition);
+    struct closed_partition *closed = NULL;
+
+    if (hosted->failed || partition_is_failed(partition) || !partition_is_ready(partition)) {
+        shard->close_failed = true;
+        return;
+    }
+    closed = mem_calloc(1, sizeof(*closed) + topic.size + 1);
+    if (closed == NULL) {
+        shard->close_failed = true;
+        return;
+    }
+    memcpy(closed->topic, topic.data, topic.size);
+    closed->dir = hosted->dir;
+    closed->index = partition_index(partition);
+    closed->end_offset = partition_end_offset(partition);
+    closed->start_offset = partition_start_offset(partition);
+    closed->high_watermark = partition_high_watermark(partition);
+    closed->next = shard->closed;
+    shard->closed = closed;
+}
+
+static void unhost(struct shard *shard, struct hosted *hosted, bool delete)
+{
+    struct partition *partition = hosted->partition;
+
+    (void)map_remove(&shard->hosted, key_bytes(&hosted->key));
+    hosted->partition = NULL;
+    hosted->close.done = closed;
+    hosted->deleted = delete;
+    shard->closing++;
+    if (delete)
+        partition_delete(partition, &hosted->close);
+    else
+        partition_close(partition, &hosted->close);
+}
+
+void shard_close(struct shard *shard, void (*settled)(struct shard *shard))
+{
+    void *value = NULL;
+
+    shard->stopping = true;
+    shard->closing++; /* ours, so that all is gone only once */
+    shard->settled = settled;
+    fetch_sessions_close_all(&shard->sessions);
+    for (uint32_t cursor = 0; map_next(&shard->hosted, &cursor, NULL, &value);) {
+        note_closed(shard, value);
+        unhost(shard, value, false);
+    }
+    shard->closing--;
+    settle(shard);
+}
+
+void shard_accepted(struct shard *shard, struct connection_listener *listener, struct net_stream *stream)
+{
+    if (shard->serving)
+        connections_accepted(listener, stream);
+    else if (shard->held_count < SHARD_HELD_STREAMS_MAX && !shard->stopping)
+        shard->held[shard->held_count++] = (struct held_stream){stream, listener};
+    else
+        net_close(stream, false);
+}
+
+void shard_serve(struct shard *shard)
+{
+    shard->serving = true;
+    for (uint32_t i = 0; i < shard->held_count; i++)
+        connections_accepted(shard->held[i].listener, shard->held[i].stream);
+    shard->held_count = 0;
+}
+
+void shard_end_waits(struct shard *shard)
+{
+    shard->stopping = true;
+    for (uint32_t i = 0; i < shard->held_count; i++)
+        net_close(shard->held[i].stream, false);
+    shard->held_count = 0;
+    fetches_finish(shard);
+}
+
+static bool is_replica(const struct image_partition *partition, int32_t node_id)
+{
+    for (uint32_t i = 0; i < partition->replica_count; i++)
+        if (partition->replicas[i] == node_id)
+            return true;
+    return false;
+}
+
+static void topic_config(struct shard *shard, const struct image_topic *topic, struct log_config *config)
+{
+    const struct image_configs *own = image_configs(shard->image, CONFIG_TOPIC, topic->name);
+
+    topic_config_resolve(shard->broker->config, shard->image, shard->broker->node_id, own,
+                         topic_is_internal(topic->name), config);
+}
+
+/* A topic came, or changed: its partitions that live here are made, or hear of their leader's epoch. */
+static void follow_topic(struct shard *shard, const struct image_topic *topic)
+{
+    struct broker *broker = shard->broker;
+    struct log_config config;
+    bool resolved = false;
+
+    for (uint32_t i = 0; i < topic->partition_count; i++) {
+        const struct image_partition *row = topic->partitions[i];
+        struct partition_key key = partition_key_of(topic->id, (int32_t)i);
+        struct hosted *hosted = NULL;
+        enum err err = ERR_OK;
+
+        if (shard_home(broker, topic->id, (int32_t)i) != shard || !is_replica(row, broker->node_id))
+            continue;
+        hosted = map_get(&shard->hosted, key_bytes(&key));
+        if (hosted == NULL && !resolved) {
+            topic_config(shard, topic, &config);
+            resolved = true;
+        }
+        if (hosted == NULL)
+            err = host(shard, topic, (int32_t)i, &config);
+        else if (row->leader == broker->node_id)
+            err = partition_set_leader_epoch(hosted->partition, row->leader_epoch);
+        hosted = map_get(&shard->hosted, key_bytes(&key));
+        if (hosted != NULL)
+            hosted->leads = row->leader == broker->node_id;
+        if (err != ERR_OK)
+            log_error(&broker->log, "partition not followed topic=%.*s partition=%u err=%s", BYTES_PRINTF(topic->name),
+                      i, err_name(err));
+    }
+}
+
+static void forget_topic(struct shard *shard, const struct image_topic *topic)
+{
+    for (uint32_t i = 0; i < topic->partition_count; i++) {
+        struct partition_key key = partition_key_of(topic->id, (int32_t)i);
+        struct hosted *hosted = map_get(&shard->hosted, key_bytes(&key));
+
+        if (hosted != NULL)
+            unhost(shard, hosted, true);
+    }
+}
+
+static void set_config(struct shard *shard, const struct image_topic *topic)
+{
+    struct log_config config;
+
+    topic_config(shard, topic, &config);
+    for (uint32_t i = 0; i < topic->partition_count; i++) {
+        struct partition *partition = shard_find(shard, topic->id, (int32_t)i);
+
+        if (partition != NULL)
+            partition_set_config(partition, &config);
+    }
+}
+
+static enum err set_config_of_each(void *context, const struct image_topic *topic)
+{
+    set_config(context, topic);
+    return ERR_OK;
+}
+
+static void follow_configs(struct shard *shard, const struct image_configs_change *change)
+{
+    const struct image_configs *row = change->after != NULL ? change->after : change->before;
+    const struct image_topic *topic = NULL;
+
+    if (row->type == CONFIG_TOPIC) {
+        topic = image_topic_by_name(shard->image, row->resource);
+        if (topic != NULL)
+            set_config(shard, topic);
+    } else if (row->type == CONFIG_BROKER) {
+        enum err err = image_each_topic(shard->image, set_config_of_each, shard);
+
+        assert(err == ERR_OK);
+    }
+}
+
+static void publish(struct metadata_listener *listener, struct image *image, const struct image_delta *delta)
+{
+    struct shard *shard = LIST_ENTRY(listener, struct shard, listener);
+    struct image *before = shard->image;
+    bool is_home = shard->index < shard->broker->env.reactor_count;
+
+    shard->image = image_keep(image);
+    image_drop(before);
+    for (uint32_t i = 0; is_home && !shard->stopping && i < delta->topic_count; i++)
+        if (delta->topics[i].after == NULL)
+            forget_topic(shard, delta->topics[i].before);
+    for (uint32_t i = 0; is_home && !shard->stopping && i < delta->topic_count; i++)
+        if (delta->topics[i].after != NULL)
+            follow_topic(shard, delta->topics[i].after);
+    for (uint32_t i = 0; is_home && !shard->stopping && before != NULL && i < delta->configs_count; i++)
+        follow_configs(shard, &delta->configs[i]);
+    run_parked(shard);
+}

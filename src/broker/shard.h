@@ -1,0 +1,145 @@
+/*
+ * shard: what one loop holds of a broker: its connections, its share of the partitions (those whose home it is), its
+ * fetch sessions, and the metadata as this loop knows it. Shards share nothing but what is constant; they speak by
+ * messages. The last shard is the controller loop's: it serves the controller listeners and is home to no partition.
+ *
+ * Home     (mix(topic id) + partition) mod reactors, fixed for the life of the process, so that a mailbox's order is
+ *          the partition's order, and the partitions of one topic spread evenly.
+ * Image    each shard follows the committed metadata by deltas. A message from another shard carries the version it
+ *          was decided under; a shard that is behind parks it (shard_park).
+ * Threads  the shard's loop; shard_home any.
+ */
+#ifndef OTTLA_BROKER_SHARD_H
+#define OTTLA_BROKER_SHARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/loop.h"
+#include "base/map.h"
+#include "base/uuid.h"
+#include "broker/fetch_session.h"
+#include "net/connection.h"
+#include "partition/partition.h"
+#include "raftmeta/image.h"
+#include "raftmeta/metadata_node.h"
+
+struct broker;
+struct shard;
+
+enum {
+    SHARD_HELD_STREAMS_MAX = 64,    /* that wait for the node to serve; more are turned away */
+    SHARD_PARTITIONS_MAX = 1 << 20, /* of one shard; far over what a node's memory holds */
+    PARTITION_KEY_BYTES = UUID_BYTES + 4,
+};
+
+/* A partition's key in maps. */
+struct partition_key {
+    uint8_t bytes[PARTITION_KEY_BYTES];
+};
+struct partition_key partition_key_of(struct uuid topic_id, int32_t index);
+
+/* A partition that lives here. */
+struct hosted {
+    struct shard *shard;
+    struct partition_key key;
+    struct partition *partition; /* NULL once it is being closed */
+    struct partition_close close;
+    uint32_t dir; /* index of its log directory */
+    bool failed;  /* it could not be opened */
+    bool leads;   /* this node leads it, as of the image */
+    bool deleted; /* it goes because its topic went */
+};
+
+/* What is known of a partition after its clean end, for the checkpoint files. */
+struct closed_partition {
+    struct closed_partition *next;
+    uint32_t dir;
+    int32_t index;
+    int64_t end_offset;
+    int64_t start_offset;
+    int64_t high_watermark;
+    char topic[];
+};
+
+/* A connection that came before the node serves. */
+struct held_stream {
+    struct net_stream *stream;
+    struct connection_listener *listener;
+};
+
+/* Work that waits for this shard to know a later version of the metadata. */
+struct shard_parked {
+    struct list_node node;
+    int64_t version;
+    void (*run)(struct shard_parked *parked);
+};
+
+/* Producer ids for those who ask this shard: blocks of PRODUCER_ID_BLOCK. */
+struct shard_producer_ids {
+    int64_t next;
+    int64_t left;
+    struct list waiting; /* of struct producer_id_wait */
+    struct metadata_request request;
+    struct arena arena;
+    bool asking;
+};
+
+struct shard {
+    struct broker *broker;
+    struct loop *loop;
+    uint32_t index;
+    struct connections *connections;
+    struct image *image; /* held; NULL until the first is told */
+    struct metadata_listener listener;
+    struct map hosted; /* by struct partition_key, of struct hosted */
+    struct partition_files files;
+    struct partition_env *envs; /* one for each log directory */
+    struct list parked;
+    struct fetch_sessions sessions;
+    struct list fetches; /* those that wait */
+    struct shard_producer_ids producer_ids;
+    uint32_t loading;         /* partitions whose files are still being opened */
+    uint32_t closing;         /* partitions on their way out */
+    uint32_t sessions_ending; /* fetch sessions whose homes have not let go yet */
+    bool serving;
+    bool stopping;
+    bool close_failed;               /* a partition could not be closed cleanly */
+    struct closed_partition *closed; /* of those that could */
+    struct held_stream held[SHARD_HELD_STREAMS_MAX];
+    uint32_t held_count;
+    void (*settled)(struct shard *shard); /* told when closing and sessions_ending come to 0 after shard_close */
+    struct loop_task start_task;
+    struct loop_task stop_task;
+    struct loop_task drained_task;
+};
+
+MUST_CHECK enum err shard_init(struct shard *shard, struct broker *broker, struct loop *loop, uint32_t index);
+/* While no loop runs. */
+void shard_deinit(struct shard *shard);
+
+/* The home of a partition. */
+struct shard *shard_home(struct broker *broker, struct uuid topic_id, int32_t index);
+/* NULL: it does not live here. */
+struct partition *shard_find(struct shard *shard, struct uuid topic_id, int32_t index);
+/*
+ * The partition, or why it cannot be used: ERR_UNKNOWN_TOPIC_ID, ERR_UNKNOWN_TOPIC_OR_PARTITION (the topic has no such
+ * partition), ERR_NOT_LEADER_OR_FOLLOWER (others have it, or nobody leads it), ERR_KAFKA_STORAGE_ERROR.
+ */
+MUST_CHECK enum err shard_lookup(struct shard *shard, struct uuid topic_id, int32_t index,
+                                 struct partition **partition);
+/* Whether this shard knows that version of the metadata. */
+bool shard_knows(const struct shard *shard, int64_t version);
+/* Runs parked->run once it does. */
+void shard_park(struct shard *shard, struct shard_parked *parked);
+/* The node serves: connections that were held begin, new ones at once. */
+void shard_serve(struct shard *shard);
+/* A connection is there, perhaps before its time. Takes the stream. */
+void shard_accepted(struct shard *shard, struct connection_listener *listener, struct net_stream *stream);
+/* The node stops: nothing waits any more. */
+void shard_end_waits(struct shard *shard);
+/* Closes all fetch sessions and partitions; settled is told once, when all are gone. */
+void shard_close(struct shard *shard, void (*settled)(struct shard *shard));
+
+#endif

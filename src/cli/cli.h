@@ -1,0 +1,14 @@
+/*
+ * cli: the `ottla` commands; main.c hands over the command line.
+ *
+ * Threads  the main thread.
+ */
+#ifndef OTTLA_CLI_CLI_H
+#define OTTLA_CLI_CLI_H
+
+enum { EXIT_USAGE = 2 }; /* the command line or the configuration is not usable */
+
+/* Runs one command; returns the exit code. */
+int cli_run(int argc, char **argv);
+
+#endif

@@ -1,0 +1,19 @@
+/*
+ * commands: one row for each `ottla` command. Each gets the arguments behind its name.
+ *
+ * Threads  the main thread.
+ */
+#ifndef OTTLA_CLI_COMMANDS_H
+#define OTTLA_CLI_COMMANDS_H
+
+struct command {
+    const char *name;
+    const char *summary; /* one line of `ottla help` */
+    const char *help;    /* all of `ottla <name> --help` */
+    int (*run)(int argc, char **argv);
+};
+
+extern const struct command command_serve;
+extern const struct command command_version;
+
+#endif
