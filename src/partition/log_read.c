@@ -215,13 +215,8 @@ static enum err hot_read(struct log_read *op, const struct segment *segment)
         size = op->bytes_max;
     if (size < header.size)
         size = header.size;
-    if (position + size < limit) {
-        /* End where a batch does, as far as the index knows of one. */
-        uint64_t boundary = offset_index_boundary(&segment->offsets, (uint32_t)(position + size));
-
-        if (boundary >= position + header.size)
-            size = boundary - position;
-    }
+    /* The last batch may be cut, as in Apache Kafka: ending where the index knows of a batch would leave out whole ones
+     * that fit (trap B020). */
     if (position + size == segment->size)
         op->next_offset = segment->end_offset;
     if (size < LOG_READ_COPY_BYTES)
