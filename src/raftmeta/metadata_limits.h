@@ -16,4 +16,7 @@ enum {
     SNAPSHOT_BATCH_RECORDS_MAX = 1024, /* records in one batch of a snapshot, as Kafka has it */
 };
 
+/* What somebody waits for is synced at once; the rest, NoOp records, may wait. */
+#define METADATA_SYNC_INTERVAL_NS INT64_C(60000000000)
+
 #endif

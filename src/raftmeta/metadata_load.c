@@ -115,8 +115,10 @@ static enum err open_log(const struct partition_env *env, int64_t segment_bytes,
     spec.config.retention_ms = -1;
     spec.config.retention_bytes = -1;
     spec.config.cleanup_delete = false;
-    /* Only what was synced goes into a snapshot, so nothing below it needs to be checked again. */
+    /* Only what was synced goes into a snapshot, so nothing below it needs to be checked again; and a log that ends
+     * before it is of no use any more: it begins anew there (kraft.md "Snapshots", start-up). */
     spec.recovery_point = loaded->snapshot.end_offset;
+    spec.start_offset = loaded->snapshot.end_offset;
     err = partition_log_open(env, &spec, &loaded->log, &recovery);
     if (err == ERR_OK && recovery.bytes_cut > 0)
         log_warn(env->log, "metadata log: an unfinished write was cut off bytes=%llu end_offset=%lld",

@@ -261,6 +261,7 @@ struct metadata_node *metadata_node_new(const struct metadata_node_options *opti
                                        .rng = options->rng,
                                        .log = options->log,
                                        .files = &node->files,
+                                       .limits = {.sync_interval_ns = METADATA_SYNC_INTERVAL_NS},
                                        .log_dir = options->dir};
     node->publisher = (struct publisher){.loop = options->loop,
                                          .covered_offset = INT64_MIN,

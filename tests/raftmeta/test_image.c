@@ -85,8 +85,9 @@ static void hold(const struct shadow *shadow, const struct image *image)
         ck_assert_ptr_eq(image_topic_by_name(image, shadow->topics[i]->name), shadow->topics[i]);
     }
     for (uint32_t i = 0; i < shadow->configs_count; i++)
-        ck_assert_ptr_eq(image_configs(image, shadow->configs[i]->type, shadow->configs[i]->resource),
-                         shadow->configs[i]);
+        ck_assert_ptr_eq(
+            image_configs(image, (enum config_resource)shadow->configs[i]->type, shadow->configs[i]->resource),
+            shadow->configs[i]);
 }
 
 static char names[NAMES][8];
