@@ -172,8 +172,24 @@ def unit(suite):
     suite.meson_tests('threads, TSan', 'build/tsan', threaded_tests()[0], 'unit-tsan', counts=False)
 
 
+SIM_SEEDS = '1-1000'
+SIM_SEEDS_ASAN = '1-300'
+
+
 def simulation(suite):
-    suite.skip('simulation', 'nothing there yet')
+    """A fixed list of seeds, so that a change never fails for what it did not bring; the same seeds must leave the same
+    trace in the build with sanitizers, which has other addresses, another compiler and no optimiser in common."""
+    hashes = os.path.join(LOGS, 'sim-hashes')
+    release, asan = (os.path.join('build', build, 'tests', 'sim', 'ottla-sim') for build in ('release', 'asan'))
+    seconds = suite.left() / 2
+    suite.step(f'whole broker, seeds {SIM_SEEDS}, release build',
+               [release, '--seeds', SIM_SEEDS, '--seconds', str(int(seconds)), '--write', hashes], 'sim-release')
+    suite.step(f'the same traces, seeds {SIM_SEEDS_ASAN}, ASan and UBSan',
+               [asan, '--seeds', SIM_SEEDS_ASAN, '--seconds', str(int(seconds)), '--expect', hashes], 'sim-asan', counts=False)
+    for log in ('sim-release', 'sim-asan'):
+        with open(os.path.join(LOGS, log + '.log'), encoding='utf-8', errors='replace') as file:
+            for line in re.findall(r'^sim: \d+ (?:runs|trace).*$', file.read().replace('\r', '\n'), re.M):
+                print('  ' + line, flush=True)
 
 
 def clients(suite):

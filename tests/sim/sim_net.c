@@ -464,9 +464,15 @@ void sim_host_kill(struct sim_host *host)
     }
 }
 
-void sim_network_reset_some(struct sim_network *network, uint32_t percent)
+uint32_t sim_network_reset_some(struct sim_network *network, uint32_t percent)
 {
-    for (struct sim_stream *stream = network->streams; stream != NULL; stream = stream->next)
-        if (stream->other != NULL && sim_chance(network->sim, percent))
-            stream_reset(stream);
+    uint32_t count = 0;
+
+    for (struct sim_stream *stream = network->streams; stream != NULL; stream = stream->next) {
+        if (stream->other == NULL || !sim_chance(network->sim, percent))
+            continue;
+        stream_reset(stream);
+        count++;
+    }
+    return count;
 }
