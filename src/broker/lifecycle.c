@@ -18,7 +18,8 @@ static void tell(struct broker *broker, enum err err)
 
 static void fail_start(struct broker *broker, enum err err, const char *what, const char *why)
 {
-    (void)snprintf(broker->message, sizeof(broker->message), "%s: %s", what, why[0] != '\0' ? why : err_text(err));
+    (void)snprintf(broker->message, sizeof(broker->message), "%s: %.*s", what, BROKER_MESSAGE_CHARS - 64,
+                   why[0] != '\0' ? why : err_text(err)); /* cut, not overrun: what is a short literal */
     log_error(&broker->log, "start failed %s err=%s", broker->message, err_name(err));
     tell(broker, err);
 }
