@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -164,7 +165,11 @@ static void write_report(struct crash *crash, int signal_number, const siginfo_t
     const struct crash_ring *ring = own_ring(crash);
     struct text text = {.size = 0};
     bool began = begin_report(crash);
+    char name[CRASH_NAME_BYTES_MAX] = "?";
 
+    prctl(PR_GET_NAME, name);
+    if (ring != NULL)
+        memcpy(name, ring->name, sizeof(name));
     put(&text, signal_number == SIGUSR1 ? "report:" : "crash report:");
     put_key(&text, " signal=", signal_number);
     if (info != NULL && info->si_code > 0 && signal_number != SIGABRT) {
@@ -176,7 +181,7 @@ static void write_report(struct crash *crash, int signal_number, const siginfo_t
     put(&text, " build=" OTTLA_VERSION "-");
     put(&text, crash->build_id);
     put(&text, " thread=");
-    put(&text, ring != NULL ? ring->name : "?");
+    put(&text, name);
     put_key(&text, " tid=", own_thread_id());
     put_key(&text, " pid=", getpid());
     flush(&text, crash->fd);
@@ -286,6 +291,13 @@ void crash_uninstall(struct crash *crash)
         sigaction(fatal_signals[i], &installed.before[i], NULL);
     sigaction(SIGUSR1, &installed.usr1_before, NULL);
     atomic_store(&installed.crash, NULL);
+}
+
+void crash_keep_unblocked(sigset_t *signals)
+{
+    for (uint32_t i = 0; i < FATAL_SIGNALS; i++)
+        sigdelset(signals, fatal_signals[i]);
+    sigdelset(signals, SIGUSR1);
 }
 
 void crash_enter(struct crash *crash, struct crash_ring *ring, int32_t node_id, const char *name)

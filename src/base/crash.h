@@ -60,6 +60,10 @@ struct crash {
 MUST_CHECK enum err crash_install(struct crash *crash, int fd);
 void crash_uninstall(struct crash *crash);
 
+/* Takes out of a set of signals to block those that a report needs: one that is raised while it is blocked ends the
+ * process without a word. */
+void crash_keep_unblocked(sigset_t *signals);
+
 /* The calling thread, from now on called name (cut to Linux's 15 characters), reports with this ring. Without memory
  * or over CRASH_THREADS_MAX it is named and runs on without. crash may be NULL (nothing installed). */
 void crash_enter(struct crash *crash, struct crash_ring *ring, int32_t node_id, const char *name);

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/crash.h"
 
 struct loop;
 
@@ -54,8 +55,9 @@ struct loop_ops {
 
 struct loop {
     const struct loop_ops *ops;
-    const char *name; /* "reactor-0", "controller": thread name and log lines */
-    uint32_t index;   /* among the reactors of its broker */
+    const char *name;        /* "reactor-0", "controller": thread name and log lines */
+    uint32_t index;          /* among the reactors of its broker */
+    struct crash_ring *ring; /* what this loop did last, for a crash report; NULL: nobody asks */
 };
 
 /* Run on that loop, after all this caller posted there before. For replies and completions, whose number is bounded
@@ -99,6 +101,13 @@ static inline void loop_timer_stop(struct loop *loop, struct loop_timer *timer)
 static inline int64_t loop_now_ns(struct loop *loop)
 {
     return loop->ops->now_ns(loop);
+}
+
+/* What a crash report of this loop's thread shows: a literal and two figures that say which. */
+static inline void loop_event(struct loop *loop, const char *what, int64_t a, int64_t b)
+{
+    if (loop->ring != NULL)
+        crash_event(loop->ring, loop_now_ns(loop), what, a, b);
 }
 
 #endif

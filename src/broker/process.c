@@ -147,12 +147,14 @@ static void enter(struct loop_task *task)
     struct loop *loop = reactor_loop(worker->reactor);
 
     crash_enter(&worker->process->crash, &worker->ring, worker->process->log.node_id, loop->name);
+    loop->ring = &worker->ring;
 }
 
 static void leave(struct loop_task *task)
 {
     struct worker *worker = LIST_ENTRY(task, struct worker, enter);
 
+    reactor_loop(worker->reactor)->ring = NULL;
     crash_leave(&worker->process->crash, &worker->ring);
 }
 

@@ -57,6 +57,7 @@ void request_reply(struct request *request, void *response)
         connection_mute(request->connection,
                         loop_now_ns(request->shard->loop) + (int64_t)request->throttle_ms * 1000000);
     }
+    loop_event(request->shard->loop, "reply api=a correlation=b", request->api->key, request->header.correlation_id);
     err = frame_encode_response(request->api->response, request->header.request_api_version,
                                 request->header.correlation_id, response, &request->arena, &slices, &count);
     if (err != ERR_OK) {
@@ -162,6 +163,7 @@ void request_begin(struct shard *shard, struct connection *connection, struct ex
         refuse_malformed(shard, exchange, &header, &reader);
         return;
     }
+    loop_event(shard->loop, "request api=a correlation=b", header.request_api_key, header.correlation_id);
     api = err == ERR_OK ? api_find(header.request_api_key) : NULL;
     if (api == NULL || !is_served(api, listener)) {
         refuse_unserved(shard, exchange, &header);

@@ -19,6 +19,7 @@ static void set_state(struct connection *connection, enum connection_state state
     struct loop *loop = connection->set->loop;
 
     assert(state > connection->state);
+    loop_event(loop, "connection leaves state=a for state=b", connection->state, state);
     connection->state = state;
     connection_schedule(connection);
     if (state != CONNECTION_CLOSED)

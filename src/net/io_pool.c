@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "base/crash.h"
 #include "base/mem.h"
 #include "net/net_limits.h"
 
@@ -81,8 +82,9 @@ MUST_CHECK enum err io_pool_new(const char *name, uint32_t thread_count, io_pool
     new_pool->completed = completed;
     sem_init(&new_pool->waiting, 0, 0);
     pthread_mutex_init(&new_pool->order, NULL);
-    /* Signals are the main thread's; a thread inherits the mask. */
+    /* Signals are the main thread's, but for the crash report's; a thread inherits the mask. */
     sigfillset(&all);
+    crash_keep_unblocked(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (uint32_t i = 0; i < thread_count && !failed; i++) {
         char thread_name[16];

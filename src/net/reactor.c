@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/crash.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "net/io_pool.h"
@@ -344,6 +345,7 @@ static void fire_timers(struct reactor *reactor)
     if (first == NULL || first->due_ns > at_ns)
         return;
     if (at_ns - first->due_ns > REACTOR_LATE_NS) {
+        loop_event(&reactor->loop, "woke late by us=a", (at_ns - first->due_ns) / 1000, 0);
         for (int i = 0; i < REACTOR_LATE_PASSES; i++) {
             look_at_sockets(reactor);
             run_tasks(reactor);
@@ -454,8 +456,10 @@ MUST_CHECK enum err reactor_start(struct reactor *reactor)
     int failed = 0;
 
     assert(!reactor->thread_runs);
-    /* Signals are the main thread's, and a blocked SIGPIPE lets sendfile report EPIPE instead of killing us. */
+    /* Signals are the main thread's, but for the crash report's, and a blocked SIGPIPE lets sendfile report EPIPE
+     * instead of killing us. */
     sigfillset(&all);
+    crash_keep_unblocked(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     failed = pthread_create(&reactor->thread, NULL, thread_main, reactor);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

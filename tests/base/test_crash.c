@@ -288,6 +288,39 @@ START_TEST(without_memory_for_its_stack_a_thread_reports_on_its_own)
 }
 END_TEST
 
+static void *fault_with_signals_blocked(void *context)
+{
+    sigset_t all;
+
+    (void)context;
+    sigfillset(&all);
+    crash_keep_unblocked(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    pthread_setname_np(pthread_self(), "io-3");
+    raise(SIGSEGV);
+    return NULL;
+}
+
+static void fault_on_a_thread_not_entered(struct crash *crash, struct crash_ring *ring)
+{
+    pthread_t thread;
+
+    (void)crash;
+    (void)ring;
+    if (pthread_create(&thread, NULL, fault_with_signals_blocked, NULL) != 0)
+        _exit(93);
+    pthread_join(thread, NULL);
+}
+
+/* A fatal signal that is blocked would end the process without a word. */
+START_TEST(threads_without_ring_and_with_signals_blocked_report_by_name)
+{
+    ck_assert(died_of(status_of(fault_on_a_thread_not_entered), SIGSEGV));
+    ck_assert_ptr_nonnull(strstr(report, " thread=io-3 tid="));
+    ck_assert_ptr_nonnull(strstr(report, "backtrace:\n"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("crash");
@@ -303,6 +336,7 @@ int main(void)
     tcase_add_test(tcase, one_is_installed_at_a_time);
     tcase_add_test(tcase, a_thread_without_crash_report_is_named_all_the_same);
     tcase_add_test(tcase, without_memory_for_its_stack_a_thread_reports_on_its_own);
+    tcase_add_test(tcase, threads_without_ring_and_with_signals_blocked_report_by_name);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
