@@ -249,10 +249,12 @@ static void deleted(struct metadata_request *ask)
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
-        struct deletable_topic_result *out = &response->responses[i];
+        struct deletable_topic_result *out = &response->responses[response->responses_count];
         struct delete_topic topic = deletion(request, in, i);
         uint32_t asked = removal->change.asked[i];
 
+        if (asked > 0 && removal->topics[asked - 1].repeated)
+            continue; /* one answer for each name, as in Apache Kafka */
         if (asked > 0) {
             topic = removal->topics[asked - 1];
             if (ask->request.err != ERR_OK) {
@@ -269,8 +271,8 @@ static void deleted(struct metadata_request *ask)
         out->topic_id = topic.id;
         out->error_code = err_wire(topic.err);
         out->error_message = message_of(topic.err, topic.message);
+        response->responses_count++;
     }
-    response->responses_count = count;
     request_reply(request, response);
 }
 

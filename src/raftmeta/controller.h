@@ -93,6 +93,7 @@ struct delete_topic {
     /* out: err, message; name and id are both filled where the topic is known */
     enum err err;
     struct bytes message;
+    bool repeated; /* a further entry of one topic: a reply lists that one once */
 };
 struct delete_topics {
     struct delete_topic *topics;

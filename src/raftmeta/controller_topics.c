@@ -382,6 +382,7 @@ enum err step_delete_topics(struct step *step)
 
         topic->err = ERR_OK;
         topic->message = (struct bytes){NULL, 0};
+        topic->repeated = false;
         row = find_topic(step, topic);
         if (row != NULL)
             doomed[count++] = (struct doomed){row, i};
@@ -393,6 +394,7 @@ enum err step_delete_topics(struct step *step)
             (i > 0 && doomed[i - 1].row == doomed[i].row) || (i + 1 < count && doomed[i + 1].row == doomed[i].row);
         struct metadata_record *record = NULL;
 
+        topic->repeated = i > 0 && doomed[i - 1].row == doomed[i].row;
         if (repeated) {
             topic->err = ERR_INVALID_REQUEST;
             topic->message = topic->name.data == NULL ? BYTES_LITERAL("Duplicate topic id.")
