@@ -9,7 +9,8 @@ enum { RESULT_ARENA_BYTES_MAX = 64 * 1024 * 1024 }; /* what is copied; larger re
 static void evaluate(struct fetch_part *part);
 
 /* To the home or back: within the call where both are one. */
-static void send(struct fetch_part *part, struct shard *to, struct loop_task *task, void (*run)(struct loop_task *task))
+static void pass_on(struct fetch_part *part, struct shard *to, struct loop_task *task,
+                    void (*run)(struct loop_task *task))
 {
     if (part->home == part->origin) {
         run(task);
@@ -217,7 +218,7 @@ static void finish_reading(struct fetch_part *part)
             let_go(LIST_ENTRY(node, struct fetch_entry, all));
         part->released = !part->evaluating;
     }
-    send(part, part->origin, &part->done_task, told_done);
+    pass_on(part, part->origin, &part->done_task, told_done);
 }
 
 /* Sets up one read; budget: bytes left of the reply, before and after. */
@@ -315,7 +316,7 @@ static void report(struct fetch_part *part, uint64_t bytes)
     part->available_reported = bytes;
     atomic_store(&part->report_bytes, bytes);
     if (!atomic_exchange(&part->report_posted, true))
-        send(part, part->origin, &part->report_task, told_report);
+        pass_on(part, part->origin, &part->report_task, told_report);
 }
 
 static void evaluate(struct fetch_part *part)
@@ -381,7 +382,7 @@ void fetch_part_collect(struct fetch_part *part)
     part->released = false;
     part->available = 0;
     part->result = NULL;
-    send(part, part->home, &part->collect_task, told_collect);
+    pass_on(part, part->home, &part->collect_task, told_collect);
 }
 
 void fetch_part_finish(struct fetch_part *part)
@@ -391,7 +392,7 @@ void fetch_part_finish(struct fetch_part *part)
     /* The round number first: whoever finds a message posted already finds the number too. */
     atomic_store(&part->finish_round, part->round);
     if (!atomic_exchange(&part->finish_posted, true))
-        send(part, part->home, &part->finish_task, told_finish);
+        pass_on(part, part->home, &part->finish_task, told_finish);
 }
 
 static void free_session(struct fetch_session *session)
@@ -422,7 +423,7 @@ static void give_up_at_turns_end(struct loop_task *task)
     struct fetch_part *part = LIST_ENTRY(task, struct fetch_part, give_up_task);
 
     assert(!part->evaluating);
-    send(part, part->origin, &part->given_up_task, told_given_up);
+    pass_on(part, part->origin, &part->given_up_task, told_given_up);
 }
 
 static void told_give_up(struct loop_task *task)
@@ -437,7 +438,7 @@ static void told_give_up(struct loop_task *task)
         task->run = give_up_at_turns_end;
         loop_defer(part->home->loop, task);
     } else {
-        send(part, part->origin, &part->given_up_task, told_given_up);
+        pass_on(part, part->origin, &part->given_up_task, told_given_up);
     }
 }
 
@@ -456,7 +457,7 @@ void fetch_parts_give_up(struct fetch_session *session, void (*freed)(void *cont
         if (part == NULL)
             continue;
         if (!part->released || atomic_load(&part->finish_posted)) {
-            send(part, part->home, &part->give_up_task, told_give_up);
+            pass_on(part, part->home, &part->give_up_task, told_give_up);
             continue;
         }
         mem_free(part);
