@@ -8,10 +8,11 @@ enum {
     BUFFER_BYTES_HEADS = 8 * 1024,    /* an index interval and a half */
     BUFFER_BYTES_BODIES = 128 * 1024, /* from where larger reads bring no more (limits.md 1.4) */
     OLD_MESSAGE_BYTES_MIN = 14,       /* CRC, magic, attributes, two lengths */
+    OLD_HEADER_BYTES = 17,            /* up to the magic */
 };
 
-/* A message of magic 0 or 1 is whole data that we do not read, and no damage to be cut off: at least its length makes
- * sense, while a hole of zeroes has none. */
+/* A message of magic 0 or 1 is whole data that we do not read, and no damage to be cut off: its length makes sense,
+ * while a hole of zeroes has none. Formats only ever went up, so a file that holds such messages begins with one. */
 static bool is_old(const uint8_t *at)
 {
     return at[BATCH_FIELD_MAGIC] < BATCH_MAGIC && (int64_t)big_endian_load_u64(at) >= 0 &&
@@ -23,7 +24,7 @@ static enum err head_read(const uint8_t *at, struct batch_header *head)
     enum err err = batch_peek(bytes_of(at, BATCH_HEADER_BYTES), head, NULL);
 
     if (err == ERR_CORRUPT_MESSAGE)
-        return is_old(at) ? ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT : ERR_DAMAGED;
+        return ERR_DAMAGED;
     if (err != ERR_OK && err != ERR_END)
         return err;
     return head->base_offset > INT64_MAX - 1 - head->last_offset_delta ? ERR_DAMAGED : ERR_OK;
@@ -90,6 +91,18 @@ static enum err fill(struct batch_scan *scan, size_t want)
     return scan->buffer_filled >= want ? ERR_OK : ERR_DAMAGED; /* the file is shorter than was said */
 }
 
+static enum err check_old(struct batch_scan *scan)
+{
+    enum err err = ERR_OK;
+
+    if (scan->position > 0 || scan->limit < OLD_HEADER_BYTES)
+        return ERR_OK;
+    err = fill(scan, OLD_HEADER_BYTES);
+    if (err != ERR_OK)
+        return err;
+    return is_old(scan->buffer) ? ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT : ERR_OK;
+}
+
 enum err batch_scan_next(struct batch_scan *scan, struct batch_header *head, struct bytes *batch)
 {
     const uint8_t *at = NULL;
@@ -98,6 +111,9 @@ enum err batch_scan_next(struct batch_scan *scan, struct batch_header *head, str
     assert(scan->position <= scan->limit);
     if (scan->position == scan->limit)
         return ERR_END;
+    err = check_old(scan);
+    if (err != ERR_OK)
+        return err;
     if (scan->limit - scan->position < BATCH_HEADER_BYTES)
         return ERR_DAMAGED;
     err = fill(scan, BATCH_HEADER_BYTES);

@@ -16,6 +16,13 @@ const struct epoch_entry *epoch_cache_last(const struct epoch_cache *cache)
     return cache->count == 0 ? NULL : &cache->entries[cache->count - 1];
 }
 
+static void note_change(struct epoch_cache *cache, int64_t from)
+{
+    if (!cache->changed || from < cache->changed_from)
+        cache->changed_from = from;
+    cache->changed = true;
+}
+
 static enum err room_make(struct epoch_cache *cache)
 {
     uint32_t room = cache->room == 0 ? 2 : cache->room * 2; /* most partitions have one or two epochs */
@@ -46,7 +53,7 @@ enum err epoch_cache_assign(struct epoch_cache *cache, int32_t epoch, int64_t st
                                 cache->entries[cache->count - 1].start_offset >= start_offset))
         cache->count--;
     cache->entries[cache->count++] = (struct epoch_entry){epoch, start_offset};
-    cache->changed = true;
+    note_change(cache, start_offset);
     return ERR_OK;
 }
 
@@ -93,7 +100,7 @@ void epoch_cache_truncate_end(struct epoch_cache *cache, int64_t end_offset)
 {
     while (cache->count > 0 && cache->entries[cache->count - 1].start_offset >= end_offset) {
         cache->count--;
-        cache->changed = true;
+        note_change(cache, end_offset);
     }
 }
 
@@ -106,5 +113,5 @@ void epoch_cache_truncate_start(struct epoch_cache *cache, int64_t start_offset)
     memmove(cache->entries, cache->entries + slot, (cache->count - (size_t)slot) * sizeof(cache->entries[0]));
     cache->count -= (uint32_t)slot;
     cache->entries[0].start_offset = start_offset;
-    cache->changed = true;
+    note_change(cache, INT64_MAX);
 }

@@ -21,7 +21,8 @@ struct epoch_cache {
     struct epoch_entry *entries;
     uint32_t count;
     uint32_t room;
-    bool changed; /* since its owner last wrote the checkpoint and cleared this */
+    bool changed;         /* since its owner last wrote the checkpoint and cleared this */
+    int64_t changed_from; /* while changed: the lowest start offset that was added since */
 };
 
 void epoch_cache_deinit(struct epoch_cache *cache);

@@ -300,7 +300,7 @@ void log_timer_set(struct partition_log *log)
 
     if (!log->adopted || log->closing != NULL || log->failed)
         return;
-    if (log->unsynced_bytes > 0 && log->sync_job == NULL)
+    if ((log->unsynced_bytes > 0 || !list_is_empty(&log->syncs)) && log->sync_job == NULL)
         due = log->unsynced_since_ns + sync_interval_ns(log);
     if (log->open_files > 0 && !log->giving_back && log->last_use_ns + idle_ns(log) < due)
         due = log->last_use_ns + idle_ns(log);
@@ -315,7 +315,8 @@ static void timer_fired(struct loop_timer *timer)
     struct partition_log *log = LIST_ENTRY(timer, struct partition_log, timer);
     int64_t now = loop_now_ns(log->env->loop);
 
-    if (log->unsynced_bytes > 0 && log->sync_job == NULL && now >= log->unsynced_since_ns + sync_interval_ns(log))
+    if ((log->unsynced_bytes > 0 || !list_is_empty(&log->syncs)) && log->sync_job == NULL &&
+        now >= log->unsynced_since_ns + sync_interval_ns(log))
         log_sync_start(log);
     if (log->open_files > 0 && !log->giving_back && now >= log->last_use_ns + idle_ns(log)) {
         if (is_at_rest(log))
@@ -426,6 +427,9 @@ int64_t partition_log_recovery_point(const struct partition_log *log)
     for (uint32_t i = log->segment_count; i > 1 && !log->segments[i - 2]->settled; i--)
         if (log->segments[i - 2]->base_offset < point)
             point = log->segments[i - 2]->base_offset;
+    /* What epochs began above it, the batches that are read tell. */
+    if (log->epochs.changed && log->epochs.changed_from < point)
+        point = log->epochs.changed_from;
     return point;
 }
 

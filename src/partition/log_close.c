@@ -47,6 +47,8 @@ static void close_run(struct loop_job *base)
             log_snapshot_write(fs, log->dir, job->snapshot_offset, bytes_of(job->snapshot, job->snapshot_size), true);
     if (job->err == ERR_OK)
         job->err = log_sync_plan_run(log->env, log->dir, &job->plan);
+    if (job->err == ERR_OK && job->plan.write_epochs && !job->plan.epochs_written)
+        job->err = ERR_NO_SPACE; /* a clean log is believed without its batches being read */
     if (job->err == ERR_OK && job->snapshot_old >= 0) {
         log_path_segment(&path, log->dir, job->snapshot_old, SEGMENT_SNAPSHOT);
         job->err = fs_unlink(fs, path.text);

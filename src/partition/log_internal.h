@@ -122,15 +122,19 @@ struct log_sync_plan {
     int64_t end_offset; /* reached when it has succeeded */
     struct text epochs;
     bool write_epochs;
+    int64_t epochs_from;
+    bool epochs_written; /* out */
     bool sync_names;
     bool sync_parent;
     bool sync_topic_id;
 };
 /* ERR_NOMEM: nothing is held then. */
 MUST_CHECK enum err log_sync_plan_make(struct partition_log *log, struct log_sync_plan *plan);
-/* Blocks. */
-MUST_CHECK enum err log_sync_plan_run(const struct partition_env *env, const char *dir,
-                                      const struct log_sync_plan *plan);
+/* Blocks. ERR_IO: a sync failed, for good; other errors may pass. The epochs need room, and wait where there is none.
+ */
+MUST_CHECK enum err log_sync_plan_run(const struct partition_env *env, const char *dir, struct log_sync_plan *plan);
+/* It is to be done again: what it was to cover counts as un-synced as before. */
+void log_sync_plan_failed(struct partition_log *log, const struct log_sync_plan *plan);
 void log_sync_plan_succeeded(struct partition_log *log, const struct log_sync_plan *plan);
 void log_sync_plan_deinit(struct log_sync_plan *plan);
 

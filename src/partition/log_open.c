@@ -209,13 +209,14 @@ enum err log_open_segment(struct partition_log *log, int64_t base_offset, struct
     return ERR_OK;
 }
 
-/* A sealed segment whose indexes are believed: no more than its last time index entry is read. */
+/* A sealed segment whose indexes are believed: no more than the last entries of its time index are read. */
 static enum err sealed_load(struct partition_log *log, struct segment *segment, int64_t next_base)
 {
     struct log_path path;
     struct fs_file *file = NULL;
     uint64_t size = 0;
-    uint8_t entry[TIME_INDEX_ENTRY_BYTES];
+    uint8_t entries[2 * TIME_INDEX_ENTRY_BYTES]; /* the last one, and one that it has to ascend from */
+    size_t wanted = sizeof(entries);
     size_t got = 0;
     struct time_index times = {0};
     enum err err = ERR_OK;
@@ -228,16 +229,18 @@ static enum err sealed_load(struct partition_log *log, struct segment *segment, 
     err = fs_open(log->env->fs, path.text, FS_READ, &file);
     if (err == ERR_OK)
         err = fs_size(file, &size);
-    if (err == ERR_OK && (size < sizeof(entry) || size % sizeof(entry) != 0))
+    if (err == ERR_OK && (size == 0 || size % TIME_INDEX_ENTRY_BYTES != 0))
         err = ERR_DAMAGED;
+    if (wanted > size)
+        wanted = (size_t)size;
     if (err == ERR_OK)
-        err = fs_read(file, size - sizeof(entry), entry, sizeof(entry), &got);
+        err = fs_read(file, size - wanted, entries, wanted, &got);
     fs_file_drop(file);
     if (err == ERR_OK)
-        err = time_index_parse(&times, bytes_of(entry, got));
-    if (err == ERR_OK && times.count == 1) {
-        segment->max_timestamp = times.entries[0].timestamp;
-        segment->max_timestamp_offset = segment->base_offset + times.entries[0].relative_offset;
+        err = time_index_parse(&times, bytes_of(entries, got));
+    if (err == ERR_OK && times.count > 0) {
+        segment->max_timestamp = time_index_last(&times)->timestamp;
+        segment->max_timestamp_offset = segment->base_offset + time_index_last(&times)->relative_offset;
     }
     time_index_deinit(&times);
     if (err == ERR_DAMAGED || err == ERR_NOT_FOUND) {

@@ -81,14 +81,14 @@ static enum err segment_files_remove(struct partition_log *log, int64_t base_off
 static enum err recover_one(struct opening *opening, struct segment *segment, bool *was_cut)
 {
     struct partition_log *log = opening->log;
+    const struct segment_recovery how = {log->config.index_interval_bytes, log->config.cleanup_compact};
     uint64_t scanned = 0;
     uint64_t cut = 0;
     enum err err = ERR_OK;
 
     /* Entries of batches that may be gone; the batches that are there bring them back. */
     epoch_cache_truncate_end(&log->epochs, segment->base_offset);
-    err = segment_recover(segment, log->env->fs, log->dir, log->config.index_interval_bytes, note_batch, opening,
-                          &scanned, &cut);
+    err = segment_recover(segment, log->env->fs, log->dir, &how, note_batch, opening, &scanned, &cut);
     opening->recovery.bytes_scanned += scanned;
     opening->recovery.bytes_cut += cut;
     opening->recovery.segments_recovered++;

@@ -30,6 +30,7 @@ enum err log_sync_plan_make(struct partition_log *log, struct log_sync_plan *pla
         .sync_parent = log->dir_is_new,
         .sync_topic_id = log->topic_id_unsynced,
         .write_epochs = log->epochs.changed,
+        .epochs_from = log->epochs.changed_from,
     };
     while (first > 0 && !log->segments[first - 1]->settled)
         first--;
@@ -74,8 +75,8 @@ static enum err sync_by_name(struct fs *fs, const char *dir, int64_t base_offset
 
     log_path_segment(&path, dir, base_offset, suffix);
     err = fs_open(fs, path.text, FS_READ | FS_WRITE, &file);
-    if (err == ERR_OK)
-        err = fs_sync(file);
+    if (err == ERR_OK && fs_sync(file) != ERR_OK)
+        err = ERR_IO;
     fs_file_drop(file);
     return err;
 }
@@ -90,7 +91,12 @@ static enum err sync_index(struct fs *fs, const char *dir, int64_t base_offset, 
 
 static enum err sync_one(struct fs *fs, const char *dir, const struct log_sync_file *file)
 {
-    enum err err = file->file != NULL ? fs_sync(file->file) : sync_by_name(fs, dir, file->base_offset, SEGMENT_LOG);
+    enum err err = ERR_OK;
+
+    if (file->file == NULL)
+        err = sync_by_name(fs, dir, file->base_offset, SEGMENT_LOG);
+    else if (fs_sync(file->file) != ERR_OK)
+        err = ERR_IO;
 
     /* The recovery point is about to pass a sealed segment: its indexes will be believed from then on. */
     if (err == ERR_OK && file->sealed)
@@ -100,7 +106,7 @@ static enum err sync_one(struct fs *fs, const char *dir, const struct log_sync_f
     return err;
 }
 
-enum err log_sync_plan_run(const struct partition_env *env, const char *dir, const struct log_sync_plan *plan)
+enum err log_sync_plan_run(const struct partition_env *env, const char *dir, struct log_sync_plan *plan)
 {
     enum err err = ERR_OK;
 
@@ -108,17 +114,39 @@ enum err log_sync_plan_run(const struct partition_env *env, const char *dir, con
         err = sync_one(env->fs, dir, &plan->files[i]);
     if (err == ERR_OK && plan->sync_topic_id)
         err = checkpoint_sync_topic_id(env->fs, dir);
-    if (err == ERR_OK && plan->write_epochs)
+    if (err == ERR_OK && plan->write_epochs) {
         err = checkpoint_write_epochs(env->fs, dir, &plan->epochs);
-    if (err == ERR_OK && plan->sync_names)
-        err = fs_sync_dir(env->fs, dir);
-    if (err == ERR_OK && plan->sync_parent)
-        err = fs_sync_dir(env->fs, env->log_dir);
+        plan->epochs_written = err == ERR_OK;
+        if (err == ERR_NO_SPACE || err == ERR_NO_DESCRIPTORS)
+            err = ERR_OK; /* the recovery point waits for them, nothing else does */
+    }
+    if (err == ERR_OK && plan->sync_names && fs_sync_dir(env->fs, dir) != ERR_OK)
+        err = ERR_IO;
+    if (err == ERR_OK && plan->sync_parent && fs_sync_dir(env->fs, env->log_dir) != ERR_OK)
+        err = ERR_IO;
     return err;
+}
+
+static void epochs_again(struct partition_log *log, const struct log_sync_plan *plan)
+{
+    if (!plan->write_epochs || plan->epochs_written)
+        return;
+    if (!log->epochs.changed || plan->epochs_from < log->epochs.changed_from)
+        log->epochs.changed_from = plan->epochs_from;
+    log->epochs.changed = true;
+}
+
+void log_sync_plan_failed(struct partition_log *log, const struct log_sync_plan *plan)
+{
+    log->names_changed = log->names_changed || plan->sync_names;
+    log->dir_is_new = log->dir_is_new || plan->sync_parent;
+    log->topic_id_unsynced = log->topic_id_unsynced || plan->sync_topic_id;
+    epochs_again(log, plan);
 }
 
 void log_sync_plan_succeeded(struct partition_log *log, const struct log_sync_plan *plan)
 {
+    epochs_again(log, plan);
     if (plan->end_offset > log->synced_offset)
         log->synced_offset = plan->end_offset;
     for (uint32_t i = 0; i < plan->file_count; i++) {
@@ -168,6 +196,12 @@ static void syncs_complete(struct partition_log *log)
     }
 }
 
+/* What may be better the next time, as opposed to a sync that failed. */
+static bool may_pass(enum err err)
+{
+    return err == ERR_NO_DESCRIPTORS || err == ERR_NOMEM || err == ERR_NO_SPACE;
+}
+
 static bool is_wanted(const struct partition_log *log)
 {
     return !list_is_empty(&log->syncs) ||
@@ -178,6 +212,7 @@ static void sync_done(struct loop_job *base)
 {
     struct log_sync_job *job = LIST_ENTRY(base, struct log_sync_job, job);
     struct partition_log *log = job->log;
+    bool again = true;
 
     log->sync_job = NULL;
     if (job->err == ERR_OK && !log->failed) {
@@ -186,6 +221,12 @@ static void sync_done(struct loop_job *base)
         log->unsynced_messages -= job->messages;
         log->unsynced_since_ns = job->began_ns;
         syncs_complete(log);
+    } else if (may_pass(job->err)) {
+        log_warn(log->env->log, "sync put off topic=%s partition=%" PRId32 " err=%s", log->topic, log->partition,
+                 err_name(job->err));
+        log_sync_plan_failed(log, &job->plan);
+        log->unsynced_since_ns = loop_now_ns(log->env->loop); /* the timer tries again */
+        again = false;
     } else if (job->err != ERR_OK) {
         /* Whatever the error was (a full disk too), the pages that it concerned may be gone. */
         (void)log_storage_error(log, ERR_IO, "sync failed");
@@ -194,7 +235,7 @@ static void sync_done(struct loop_job *base)
     mem_free(job);
     if (log->closing == NULL && !log->failed) {
         log_tell_change(log);
-        if (log->sync_job == NULL && is_wanted(log))
+        if (again && log->sync_job == NULL && is_wanted(log))
             log_sync_start(log);
         log_timer_set(log);
     }

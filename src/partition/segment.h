@@ -79,10 +79,15 @@ void segment_drop_indexes(struct segment *segment);
 
 /* Called for each good batch; anything but ERR_OK stops and is returned. */
 typedef enum err segment_batch_fn(void *context, const struct batch_header *head, struct bytes batch);
+struct segment_recovery {
+    int32_t index_interval_bytes;
+    bool gaps_allowed; /* the topic compacts */
+};
+
 /* Walks all batches with their checksums, books them afresh, cuts the file behind the last good one and rewrites the
  * indexes, which stay in memory. A batch that does not continue the log is damage. scanned, cut: out, bytes. */
 MUST_CHECK enum err segment_recover(struct segment *segment, struct fs *fs, const char *dir,
-                                    int32_t index_interval_bytes, segment_batch_fn *each, void *context,
+                                    const struct segment_recovery *how, segment_batch_fn *each, void *context,
                                     uint64_t *scanned, uint64_t *cut);
 
 /* Reads both indexes into memory; rebuilds them when they are missing or damaged. file: the open .log. */

@@ -101,8 +101,8 @@ static enum err write_whole(struct fs *fs, const char *path, struct bytes conten
     err = fs_write(file, 0, &content, 1, &written);
     if (err == ERR_OK && written < content.size)
         err = ERR_NO_SPACE;
-    if (err == ERR_OK && sync)
-        err = fs_sync(file);
+    if (err == ERR_OK && sync && fs_sync(file) != ERR_OK)
+        err = ERR_IO; /* a full disk at this point is no less final */
     fs_file_drop(file);
     return err;
 }
@@ -121,8 +121,8 @@ static enum err replace(struct fs *fs, const char *dir, const char *name, struct
     err = write_whole(fs, beside.text, content, sync);
     if (err == ERR_OK)
         err = fs_rename(fs, beside.text, path.text);
-    if (err == ERR_OK && sync)
-        err = fs_sync_dir(fs, dir);
+    if (err == ERR_OK && sync && fs_sync_dir(fs, dir) != ERR_OK)
+        err = ERR_IO;
     return err;
 }
 

@@ -30,7 +30,8 @@ void text_deinit(struct text *text);
 /* Reads <dir>/<name>; the text's data has a NUL behind it. ERR_NOT_FOUND; ERR_LIMIT: larger than bytes_max. */
 MUST_CHECK enum err text_file_read(struct fs *fs, const char *dir, const char *name, size_t bytes_max,
                                    struct text *text);
-/* Writes <dir>/<name>.tmp, syncs it, renames it to <name> and syncs the directory. Any failure leaves the old file. */
+/* Writes <dir>/<name>.tmp, syncs it, renames it to <name> and syncs the directory. Any failure leaves the old file;
+ * that of a sync is ERR_IO, whatever it was. */
 MUST_CHECK enum err text_file_replace(struct fs *fs, const char *dir, const char *name, struct bytes content);
 /* The same without any sync: for what is rebuilt when it is lost. */
 MUST_CHECK enum err text_file_replace_lazily(struct fs *fs, const char *dir, const char *name, struct bytes content);

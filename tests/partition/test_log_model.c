@@ -1,0 +1,293 @@
+/* Rule: a log behaves as a plain list of batches does, whatever is asked of it and in whatever order the disk answers:
+ * appends that overlap, rolls, reads at any offset, times, restarts, kills, full disks. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "world.h"
+
+enum { BATCHES_MAX = 4096, OVERLAP_MAX = 8, STEPS = 120 };
+
+/* The model: what was acknowledged, in order. */
+struct row {
+    int64_t base_offset;
+    int64_t last_offset;
+    int64_t first_timestamp; /* of its first record; one later for each record */
+    uint8_t *bytes;
+    size_t size;
+};
+
+static struct world world;
+static struct row rows[BATCHES_MAX];
+static uint32_t row_count;
+static int64_t model_end;
+
+static uint64_t draw(uint64_t bound)
+{
+    return sim_draw(&world.sim, bound);
+}
+
+static void model_clear(void)
+{
+    for (uint32_t i = 0; i < row_count; i++)
+        mem_free(rows[i].bytes);
+    row_count = 0;
+    model_end = 0;
+}
+
+/* --- appends that overlap --- */
+
+struct flight {
+    struct log_append op;
+    int64_t first_timestamp;
+    uint32_t number; /* in order of submission */
+    bool done;
+    bool cancelled;
+};
+
+static uint32_t next_done;
+
+static void flight_done(struct log_append *op)
+{
+    struct flight *flight = LIST_ENTRY(op, struct flight, op);
+    struct row *row = &rows[row_count];
+
+    ck_assert(!flight->done && !flight->cancelled);
+    flight->done = true;
+    ck_assert_uint_ge(flight->number, next_done); /* in order; those between were taken back */
+    next_done = flight->number + 1;
+    if (op->err != ERR_OK) {
+        ck_assert_int_eq(op->err, ERR_NO_SPACE);
+        return;
+    }
+    ck_assert_int_eq(op->base_offset, model_end);
+    ck_assert_uint_lt(row_count, BATCHES_MAX);
+    *row = (struct row){op->base_offset, op->last_offset, flight->first_timestamp, mem_alloc(op->size), op->size};
+    memcpy(row->bytes, op->batches, op->size);
+    row_count++;
+    model_end = op->last_offset + 1;
+}
+
+static void append_some(struct partition_log *log)
+{
+    struct flight flights[OVERLAP_MAX];
+    uint32_t count = 1 + (uint32_t)draw(OVERLAP_MAX);
+
+    next_done = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct batch_make make = {
+            .record_count = 1 + (uint32_t)draw(5),
+            .value_bytes = (uint32_t)draw(draw(10) == 0 ? 5000 : 200),
+            .timestamp = (int64_t)draw(100000),
+            .timestamp_step = 1,
+            .codec = (enum codec)draw(CODEC_COUNT),
+            .fill = (uint8_t)draw(256),
+        };
+
+        flights[i] = (struct flight){.first_timestamp = make.timestamp, .number = i};
+        flights[i].op.batches = make_batch(&make, &flights[i].op.size);
+        flights[i].op.origin = LOG_ORIGIN_CLIENT;
+        flights[i].op.leader_epoch = 1;
+        flights[i].op.done = flight_done;
+        partition_log_append(log, &flights[i].op);
+        if (draw(4) == 0)
+            world_pass(&world, (int64_t)draw(300000));
+        if (draw(10) == 0 && !flights[i].done && partition_log_append_cancel(log, &flights[i].op))
+            flights[i].cancelled = true;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (!flights[i].cancelled)
+            world_run(&world, &flights[i].done);
+        mem_free(flights[i].op.batches);
+    }
+    ck_assert_int_eq(partition_log_end_offset(log), model_end);
+}
+
+/* --- reads --- */
+
+static uint32_t row_of(int64_t offset)
+{
+    uint32_t at = 0;
+
+    while (at < row_count && rows[at].last_offset < offset)
+        at++;
+    return at;
+}
+
+static void read_some(struct partition_log *log)
+{
+    uint8_t *data = NULL;
+    size_t size = 0;
+    int64_t offset = (int64_t)draw((uint64_t)model_end + 2);
+    int64_t limit = row_count == 0 || draw(2) == 0 ? model_end : rows[draw(row_count)].base_offset;
+    uint32_t bytes_max = 1 + (uint32_t)draw(draw(3) == 0 ? 100000 : 3000);
+    bool at_least_one = draw(2) == 0;
+    enum err err = world_read(&world, log, offset, limit, bytes_max, at_least_one, &data, &size);
+    uint32_t at = row_of(offset);
+    size_t compared = 0;
+
+    if (offset > model_end) {
+        ck_assert_int_eq(err, ERR_OFFSET_OUT_OF_RANGE);
+        return;
+    }
+    ck_assert_int_eq(err, ERR_OK);
+    if (at == row_count || rows[at].base_offset >= limit || (rows[at].size > bytes_max && !at_least_one)) {
+        ck_assert_uint_eq(size, 0);
+    } else {
+        ck_assert_uint_ge(size, rows[at].size);
+        ck_assert(size <= bytes_max || size == rows[at].size);
+    }
+    for (; compared < size; at++) {
+        size_t part = rows[at].size < size - compared ? rows[at].size : size - compared;
+
+        ck_assert_uint_lt(at, row_count);
+        ck_assert_int_lt(rows[at].base_offset, limit);
+        ck_assert_int_eq(memcmp(data + compared, rows[at].bytes, part), 0);
+        compared += part;
+    }
+    mem_free(data);
+}
+
+struct found {
+    struct log_find op;
+    bool done;
+};
+
+static void was_found(struct log_find *op)
+{
+    LIST_ENTRY(op, struct found, op)->done = true;
+}
+
+static void find_some(struct partition_log *log)
+{
+    int64_t timestamp = draw(8) == 0 ? LOG_FIND_MAX_TIMESTAMP : (int64_t)draw(100100);
+    struct found found = {.op = {.timestamp = timestamp, .done = was_found}};
+    int64_t offset = -1;
+    int64_t at = -1;
+
+    partition_log_find(log, &found.op);
+    world_run(&world, &found.done);
+    ck_assert_int_eq(found.op.err, ERR_OK);
+    for (uint32_t i = 0; i < row_count; i++)
+        for (int64_t record = rows[i].base_offset; record <= rows[i].last_offset; record++) {
+            int64_t time = rows[i].first_timestamp + record - rows[i].base_offset;
+
+            if (timestamp == LOG_FIND_MAX_TIMESTAMP ? time > at : offset < 0 && time >= timestamp) {
+                offset = record;
+                at = time;
+            }
+        }
+    ck_assert_int_eq(found.op.offset, offset);
+    ck_assert_int_eq(found.op.out_timestamp, at);
+}
+
+/* --- everything --- */
+
+static enum err compare_batch(void *context, struct bytes batch)
+{
+    uint32_t *at = context;
+
+    ck_assert_uint_lt(*at, row_count);
+    ck_assert_uint_eq(batch.size, rows[*at].size);
+    ck_assert_int_eq(memcmp(batch.data, rows[*at].bytes, batch.size), 0);
+    (*at)++;
+    return ERR_OK;
+}
+
+static struct partition_log *restart(struct partition_log *log, bool kill)
+{
+    uint32_t at = 0;
+
+    world.disk.capacity_bytes = UINT64_MAX;
+    world_pass(&world, INT64_C(20000000));
+    if (kill) {
+        world.spec.recovery_point = draw(2) == 0 ? partition_log_recovery_point(log) : 0;
+        world_crash(&world, log, false);
+    } else {
+        world_close(&world, log);
+        world.spec.recovery_point = model_end;
+    }
+    log = world_log(&world);
+    ck_assert_int_eq(partition_log_end_offset(log), model_end);
+    ck_assert_int_eq(partition_log_scan(log, 0, compare_batch, &at), ERR_OK);
+    ck_assert_uint_eq(at, row_count);
+    return log;
+}
+
+static void run(uint64_t seed)
+{
+    struct partition_log *log = NULL;
+
+    world_begin(&world, seed);
+    world.sim.habits.cached_miss_percent = (uint32_t)draw(60);
+    world.spec.config.segment_bytes = 26000 + (int64_t)draw(60000);
+    world.spec.config.index_interval_bytes = 1 + (int32_t)draw(5000);
+    log = world_log(&world);
+    for (int step = 0; step < STEPS; step++) {
+        switch (draw(16)) {
+        case 0:
+            ck_assert_int_eq(world_sync(&world, log), ERR_OK);
+            break;
+        case 1:
+            world_pass(&world, (int64_t)draw(INT64_C(100000000000)));
+            break;
+        case 2:
+            log = restart(log, draw(2) == 0);
+            break;
+        case 3:
+            world.disk.capacity_bytes = draw(2) == 0 ? UINT64_MAX : world.disk.used_bytes + draw(4000);
+            break;
+        case 4:
+        case 5:
+            find_some(log);
+            break;
+        case 6:
+        case 7:
+        case 8:
+        case 9:
+            read_some(log);
+            break;
+        default:
+            append_some(log);
+        }
+    }
+    log = restart(log, false);
+    world_close(&world, log);
+    ck_assert_uint_eq(world.disk.open_files, 0);
+    world_end(&world);
+    model_clear();
+}
+
+START_TEST(as_a_list_of_batches)
+{
+    const char *text = getenv("OTTLA_MODEL_SEEDS");
+    const char *first_text = getenv("OTTLA_MODEL_FIRST");
+    uint64_t first = first_text == NULL ? 1 : strtoull(first_text, NULL, 10);
+    uint64_t seeds = text == NULL ? 30 : strtoull(text, NULL, 10);
+
+    for (uint64_t seed = first; seed < first + seeds; seed++) {
+        printf("model: rerun with OTTLA_MODEL_FIRST=%llu OTTLA_MODEL_SEEDS=1\r", (unsigned long long)seed);
+        fflush(stdout); /* a crash must not swallow it */
+        run(seed);
+    }
+    printf("\n");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("log_model");
+    TCase *tests = tcase_create("model");
+    SRunner *runner = NULL;
+    int failed = 0;
+
+    tcase_add_test(tests, as_a_list_of_batches);
+    tcase_set_timeout(tests, 3600);
+    suite_add_tcase(suite, tests);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
