@@ -56,7 +56,8 @@ START_TEST(meta_properties)
     ck_assert_str_eq(got.cluster_id, "some-name");
     ck_assert_int_eq(got.node_id, 0);
     sim_fs_poke(&world.disk, "/data/meta.properties", BYTES_LITERAL("version=1\ncluster.id=x\nnode.id=0\n"));
-    ck_assert_int_eq(log_dir_read_meta(dir, &got), ERR_DAMAGED);
+    ck_assert_int_eq(log_dir_read_meta(dir, &got), ERR_OK); /* before KIP-858 there was no directory id */
+    ck_assert(uuid_is_zero(got.directory_id));
     sim_fs_poke(&world.disk, "/data/meta.properties", BYTES_LITERAL("version=0\nbroker.id=0\n"));
     ck_assert_int_eq(log_dir_read_meta(dir, &got), ERR_DAMAGED);
     end();
