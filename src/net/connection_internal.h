@@ -39,6 +39,7 @@ struct connection {
     uint64_t id;
     void *user;
     struct pending pending;
+    size_t expected_bytes; /* of the next frame with its size field, after a large one; else 0 */
     struct list exchanges; /* in request order, those unanswered */
     uint32_t exchanges_count;
     uint32_t executing;       /* of them */

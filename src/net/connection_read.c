@@ -29,23 +29,23 @@ void connection_pending_free(struct connection *connection)
     *pending = (struct pending){0};
 }
 
-/* Keeps bytes of the scratch buffer beyond the turn. Room for them was found before they were read. */
+/* What waits is from now on a copy of these bytes, which may be the end of what waited. Room for them was found before
+ * they were read. */
 static void pending_set(struct connection *connection, const uint8_t *data, size_t size)
 {
-    struct pending *pending = &connection->pending;
+    struct pending next = {.capacity = size, .end = size};
 
-    connection_pending_free(connection);
-    if (size == 0)
-        return;
-    pending->block = mem_alloc(size);
-    if (pending->block == NULL) {
-        connection_out_of_memory(connection);
-        return;
+    if (size > 0) {
+        next.block = mem_alloc(size);
+        if (next.block == NULL) {
+            connection_out_of_memory(connection);
+            return;
+        }
+        memcpy(next.block, data, size);
+        budget_take_over(&connection->set->gate, size);
     }
-    memcpy(pending->block, data, size);
-    pending->capacity = size;
-    pending->end = size;
-    budget_take_over(&connection->set->gate, size);
+    connection_pending_free(connection);
+    connection->pending = next;
 }
 
 static uint32_t size_field(const uint8_t *data)
@@ -144,6 +144,11 @@ static void start(struct connection *connection, struct exchange_state *state, b
     connection->executing++;
     connection->executing_alone += !overlaps;
     connection->first_frame_seen = true;
+    connection->expected_bytes = 0;
+    if (state->exchange.frame_size >= CONNECTION_DIRECT_BYTES_MIN)
+        connection->expected_bytes = 4 + state->exchange.frame_size < CONNECTION_EXPECTED_BYTES_MAX
+                                         ? 4 + state->exchange.frame_size
+                                         : CONNECTION_EXPECTED_BYTES_MAX;
     set->stats.requests++;
     set->handler.request(set->handler.context, connection, &state->exchange);
 }
@@ -175,31 +180,42 @@ static size_t start_frames(struct connection *connection, const uint8_t *data, s
     return connection->state <= CONNECTION_ENDED ? at : size;
 }
 
-/* The same for bytes that wait already. A large frame that fills its block goes on in it. */
+/* A large frame in front that is most of its block goes on in it, and the little behind it moves. True: it started. */
+static bool start_in_place(struct connection *connection)
+{
+    struct pending *pending = &connection->pending;
+    struct pending old = *pending;
+    size_t size = connection_pending_bytes(connection);
+    size_t frame_size = size < 4 ? 0 : size_field(pending_data(connection));
+    struct exchange_state *state = NULL;
+    bool overlaps = false;
+
+    if (connection->state > CONNECTION_ENDED || frame_size < CONNECTION_DIRECT_BYTES_MIN || size - 4 < frame_size ||
+        size - 4 - frame_size > frame_size)
+        return false;
+    if (!check_frame_size(connection, pending_data(connection), size) ||
+        !may_start(connection, pending_data(connection) + 4, frame_size, &overlaps))
+        return false;
+    state = exchange_new_take(old.block, old.block + old.start + 4, frame_size, old.capacity);
+    if (state == NULL) {
+        connection_out_of_memory(connection);
+        return false;
+    }
+    *pending = (struct pending){0};
+    pending_set(connection, old.block + old.start + 4 + frame_size, size - 4 - frame_size);
+    start(connection, state, overlaps);
+    return true;
+}
+
 void connection_start_pending(struct connection *connection)
 {
     struct pending *pending = &connection->pending;
-    size_t size = connection_pending_bytes(connection);
-    bool overlaps = false;
 
-    if (size < 4)
+    while (start_in_place(connection))
+        continue;
+    if (connection->state > CONNECTION_ENDED || connection_pending_bytes(connection) < 4)
         return;
-    if (pending->start == 0 && size > CONNECTION_DIRECT_BYTES_MIN && size - 4 == size_field(pending->block)) {
-        struct exchange_state *state = NULL;
-
-        if (!may_start(connection, pending->block + 4, size - 4, &overlaps))
-            return;
-        state =
-            exchange_new_take(&connection->set->gate, pending->block, pending->block + 4, size - 4, pending->capacity);
-        if (state == NULL) {
-            connection_out_of_memory(connection);
-            return;
-        }
-        *pending = (struct pending){0};
-        start(connection, state, overlaps);
-        return;
-    }
-    pending->start += start_frames(connection, pending_data(connection), size);
+    pending->start += start_frames(connection, pending_data(connection), connection_pending_bytes(connection));
     if (pending->start == pending->end)
         connection_pending_free(connection);
 }
@@ -251,8 +267,45 @@ static bool read_into(struct connection *connection, uint8_t *to, size_t size, s
     return false;
 }
 
-/* A large frame that has begun is read where it stays. Its block doubles, so that it follows what has arrived.
- * filled: out, the read brought all that it could take. */
+static bool reads_direct(const struct connection *connection)
+{
+    size_t size = connection_pending_bytes(connection);
+
+    return size >= 4 && size_field(pending_data(connection)) >= CONNECTION_DIRECT_BYTES_MIN &&
+           !holds_whole_frame(pending_data(connection), size);
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Makes the block that fills larger: as the bytes arrive, not as the header announces. */
+static bool pending_grow(struct connection *connection, size_t whole)
+{
+    struct pending *pending = &connection->pending;
+    size_t capacity = pending->capacity * 2;
+    uint8_t *block = NULL;
+
+    if (capacity < pending->capacity + CONNECTION_READ_BYTES_MAX)
+        capacity = pending->capacity + CONNECTION_READ_BYTES_MAX;
+    if (capacity < connection->expected_bytes)
+        capacity = connection->expected_bytes;
+    capacity = smaller(capacity, whole);
+    if (!take_memory(connection, capacity - pending->capacity))
+        return false;
+    block = mem_realloc(pending->block, capacity);
+    if (block == NULL) {
+        budget_give(&connection->set->gate, capacity - pending->capacity);
+        connection_out_of_memory(connection);
+        return false;
+    }
+    pending->block = block;
+    pending->capacity = capacity;
+    return true;
+}
+
+/* A large frame that has begun is read where it stays, up to its end. filled: out, the read brought all it could. */
 static size_t read_direct(struct connection *connection, bool *filled)
 {
     struct pending *pending = &connection->pending;
@@ -266,30 +319,44 @@ static size_t read_direct(struct connection *connection, bool *filled)
         pending->start = 0;
     }
     assert(pending->end < whole);
-    if (pending->end == pending->capacity) {
-        size_t capacity = pending->capacity * 2 < whole ? pending->capacity * 2 : whole;
-        uint8_t *block = NULL;
-
-        if (!take_memory(connection, capacity - pending->capacity))
-            return 0;
-        block = mem_realloc(pending->block, capacity);
-        if (block == NULL) {
-            budget_give(&connection->set->gate, capacity - pending->capacity);
-            connection_out_of_memory(connection);
-            return 0;
-        }
-        pending->block = block;
-        pending->capacity = capacity;
-    }
-    room = pending->capacity - pending->end;
-    if (room > CONNECTION_TURN_BYTES_MAX)
-        room = CONNECTION_TURN_BYTES_MAX;
+    if (pending->end == pending->capacity && !pending_grow(connection, whole))
+        return 0;
+    room = smaller(smaller(pending->capacity, whole) - pending->end, CONNECTION_TURN_BYTES_MAX);
     if (!read_into(connection, pending->block + pending->end, room, &got))
         return 0;
     pending->end += got;
     *filled = got == room;
     if (pending->end == whole)
         connection_start_pending(connection);
+    return got;
+}
+
+/* Behind a large frame another one is expected: the read goes where it would stay. */
+static size_t read_expected(struct connection *connection, bool *filled)
+{
+    struct pending *pending = &connection->pending;
+    size_t room = smaller(connection->expected_bytes, CONNECTION_TURN_BYTES_MAX);
+    size_t got = 0;
+
+    assert(pending->block == NULL);
+    if (!take_memory(connection, connection->expected_bytes))
+        return 0;
+    *pending = (struct pending){.block = mem_alloc(connection->expected_bytes), .capacity = connection->expected_bytes};
+    if (pending->block == NULL) {
+        connection_out_of_memory(connection);
+        connection_pending_free(connection);
+        return 0;
+    }
+    if (!read_into(connection, pending->block, room, &got)) {
+        connection_pending_free(connection);
+        return 0;
+    }
+    pending->end = got;
+    *filled = got == room;
+    connection_start_pending(connection);
+    /* Another kind of frame came: what is left of it shall not hold a large block. */
+    if (connection_pending_bytes(connection) > 0 && !reads_direct(connection))
+        pending_set(connection, pending_data(connection), connection_pending_bytes(connection));
     return got;
 }
 
@@ -316,12 +383,13 @@ static size_t read_scratch(struct connection *connection, bool *filled)
     return got;
 }
 
-static bool reads_direct(const struct connection *connection)
+static size_t read_once(struct connection *connection, bool *filled)
 {
-    size_t size = connection_pending_bytes(connection);
-
-    return size >= 4 && size_field(pending_data(connection)) >= CONNECTION_DIRECT_BYTES_MIN &&
-           !holds_whole_frame(pending_data(connection), size);
+    if (reads_direct(connection))
+        return read_direct(connection, filled);
+    if (connection->pending.block == NULL && connection->expected_bytes > 0)
+        return read_expected(connection, filled);
+    return read_scratch(connection, filled);
 }
 
 void connection_readable(void *context)
@@ -332,7 +400,7 @@ void connection_readable(void *context)
     connection->active_ns = loop_now_ns(connection->set->loop);
     while (connection_wants_to_read(connection)) {
         bool filled = false;
-        size_t got = reads_direct(connection) ? read_direct(connection, &filled) : read_scratch(connection, &filled);
+        size_t got = read_once(connection, &filled);
 
         /* A read that brought less than it could have left nothing behind. */
         if (!filled || got >= left)

@@ -40,12 +40,10 @@ struct exchange_state *exchange_new(struct budget_gate *gate, const uint8_t *fra
     return state;
 }
 
-struct exchange_state *exchange_new_take(struct budget_gate *gate, void *block, uint8_t *frame, size_t frame_size,
-                                         size_t charge)
+struct exchange_state *exchange_new_take(void *block, uint8_t *frame, size_t frame_size, size_t charge)
 {
     struct exchange_state *state = make(0);
 
-    (void)gate;
     if (state == NULL)
         return NULL;
     state->exchange.frame = frame;

@@ -53,8 +53,7 @@ static inline struct exchange_state *exchange_at(struct list_node *node)
 struct exchange_state *exchange_new(struct budget_gate *gate, const uint8_t *frame, size_t frame_size);
 /* The same around a block that holds the frame already (at frame, inside block) and is charged with charge bytes: both
  * are the exchange's on success. */
-struct exchange_state *exchange_new_take(struct budget_gate *gate, void *block, uint8_t *frame, size_t frame_size,
-                                         size_t charge);
+struct exchange_state *exchange_new_take(void *block, uint8_t *frame, size_t frame_size, size_t charge);
 /* Gives all its memory back. */
 void exchange_free(struct budget_gate *gate, struct exchange_state *state);
 void exchange_drop_frame(struct budget_gate *gate, struct exchange_state *state);

@@ -16,14 +16,15 @@ enum {
     SOCKET_COPY_BYTES = 64 * 1024, /* at a time, of a file range that sendfile cannot take */
     SOCKET_CLOSE_READS_MAX = 16,   /* of what a closed peer still had sent; unread bytes would turn into a reset */
     BUDGET_GATES_MAX = 256,        /* loops that share a budget */
-    BUDGET_CREDIT_BYTES_MAX = 64 * 1024,      /* charged ahead by each loop; at most a 256th of the total */
-    BUDGET_STALLED_MS = 10 * 1000,            /* a half frame that grew no more for so long goes when memory is short */
-    TIMER_HEAP_FIRST = 64,                    /* timers it has room for at first; doubles */
-    CONNECTION_READ_BYTES_MAX = 64 * 1024,    /* one read: a socket's throughput has peaked by then (limits 1.1) */
-    CONNECTION_DIRECT_BYTES_MIN = 32 * 1024,  /* larger frames are read where they stay, smaller ones copied there */
-    CONNECTION_WAITING_BYTES_MAX = 64 * 1024, /* of whole frames that wait for their turn */
-    CONNECTION_TURN_BYTES_MAX = 256 * 1024,   /* read from one connection in a turn; then the others' */
-    CONNECTION_TURN_WRITE_BYTES = 1024 * 1024, /* written to one in a turn: 0.2 ms of sendfile */
+    BUDGET_CREDIT_BYTES_MAX = 64 * 1024,     /* charged ahead by each loop; at most a 256th of the total */
+    BUDGET_STALLED_MS = 10 * 1000,           /* a half frame that grew no more for so long goes when memory is short */
+    TIMER_HEAP_FIRST = 64,                   /* timers it has room for at first; doubles */
+    CONNECTION_READ_BYTES_MAX = 64 * 1024,   /* one read: a socket's throughput has peaked by then (limits 1.1) */
+    CONNECTION_DIRECT_BYTES_MIN = 32 * 1024, /* larger frames are read where they stay, smaller ones copied there */
+    CONNECTION_EXPECTED_BYTES_MAX = 1024 * 1024, /* set aside for a frame as large as the last: producers' batch.size */
+    CONNECTION_WAITING_BYTES_MAX = 64 * 1024,    /* of whole frames that wait for their turn */
+    CONNECTION_TURN_BYTES_MAX = 256 * 1024,      /* read from one connection in a turn; then the others' */
+    CONNECTION_TURN_WRITE_BYTES = 1024 * 1024,   /* written to one in a turn: 0.2 ms of sendfile */
     CONNECTION_UNKNOWN_BYTES_MAX =
         512 * 1024, /* a frame before authentication: as Apache Kafka bounds its SASL frames */
     CONNECTION_QUEUED_BYTES_MAX =

@@ -391,6 +391,8 @@ MUST_CHECK enum err reactor_new(const struct reactor_config *config, struct reac
     if (made == NULL)
         goto out;
     made->wake_fd = -1;
+    if (timer_heap_init(&made->timers) != ERR_OK)
+        goto out;
     made->loop.ops = &ops;
     made->loop.name = made->name;
     made->loop.index = config->index;

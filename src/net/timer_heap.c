@@ -43,13 +43,20 @@ static void sift_down(struct timer_heap *heap, size_t at, struct loop_timer *tim
 /* From half full on, so that a failure has time to pass. */
 static void grow(struct timer_heap *heap)
 {
-    size_t capacity = heap->capacity == 0 ? TIMER_HEAP_FIRST : heap->capacity * 2;
+    size_t capacity = heap->capacity * 2;
     struct loop_timer **timers = mem_realloc(heap->timers, capacity * sizeof(struct loop_timer *));
 
     if (timers == NULL)
         return;
     heap->timers = timers;
     heap->capacity = capacity;
+}
+
+MUST_CHECK enum err timer_heap_init(struct timer_heap *heap)
+{
+    *heap = (struct timer_heap){.timers = mem_alloc(TIMER_HEAP_FIRST * sizeof(struct loop_timer *)),
+                                .capacity = TIMER_HEAP_FIRST};
+    return heap->timers == NULL ? ERR_NOMEM : ERR_OK;
 }
 
 void timer_heap_deinit(struct timer_heap *heap)

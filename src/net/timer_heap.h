@@ -10,14 +10,18 @@
 
 #include <stddef.h>
 
+#include "base/err.h"
 #include "base/loop.h"
 
 struct timer_heap {
-    struct loop_timer **timers; /* all-zero: an empty heap */
+    struct loop_timer **timers;
     size_t count;
     size_t capacity;
 };
 
+/* ERR_NOMEM. */
+MUST_CHECK enum err timer_heap_init(struct timer_heap *heap);
+/* All-zero is fine here. */
 void timer_heap_deinit(struct timer_heap *heap);
 /* Arms it, or moves an armed one. */
 void timer_heap_start(struct timer_heap *heap, struct loop_timer *timer, int64_t due_ns);

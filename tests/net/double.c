@@ -68,6 +68,7 @@ void double_loop_init(struct double_loop *loop, uint32_t index)
     *loop = (struct double_loop){.loop = {.ops = &loop_ops, .name = "double", .index = index}, .now_ns = 1000000000};
     loop->posted_last = &loop->posted;
     loop->deferred_last = &loop->deferred;
+    ck_assert_int_eq(timer_heap_init(&loop->timers), ERR_OK);
 }
 
 void double_loop_deinit(struct double_loop *loop)

@@ -15,6 +15,7 @@ START_TEST(random_starts_moves_and_stops_keep_the_order)
     int64_t before = INT64_MIN;
     size_t armed = 0;
 
+    ck_assert_int_eq(timer_heap_init(&heap), ERR_OK);
     for (int i = 0; i < 20000; i++) {
         struct loop_timer *timer = NULL;
 
@@ -49,6 +50,7 @@ START_TEST(stopping_a_stopped_timer_does_nothing)
     struct loop_timer timer = {0};
     struct timer_heap heap = {0};
 
+    ck_assert_int_eq(timer_heap_init(&heap), ERR_OK);
     timer_heap_stop(&heap, &timer);
     timer_heap_start(&heap, &timer, 5);
     timer_heap_start(&heap, &timer, 3);
