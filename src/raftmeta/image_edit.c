@@ -15,11 +15,12 @@ struct image_edit *image_edit_new(struct image *base)
     edit->base = image_keep(base);
     edit->next = image_copy(base);
     edit->delta = mem_calloc(1, sizeof(*edit->delta));
+    if (edit->delta != NULL)
+        atomic_init(&edit->delta->references, 1);
     if (edit->next == NULL || edit->delta == NULL) {
         image_edit_drop(edit);
         return NULL;
     }
-    atomic_init(&edit->delta->references, 1);
     return edit;
 }
 

@@ -39,6 +39,35 @@ static enum err list_default(void *context, enum config_resource type, struct by
     return ERR_OK;
 }
 
+/* The k-th allocation from now on fails; 0: none. The linker puts these in place of base/mem.h's. */
+static uint64_t fail_at;
+void *__real_mem_alloc(size_t size);
+void *__real_mem_calloc(size_t count, size_t size);
+void *__real_mem_realloc(void *block, size_t size);
+void *__wrap_mem_alloc(size_t size);
+void *__wrap_mem_calloc(size_t count, size_t size);
+void *__wrap_mem_realloc(void *block, size_t size);
+
+static bool fails(void)
+{
+    return fail_at > 0 && --fail_at == 0;
+}
+
+void *__wrap_mem_alloc(size_t size)
+{
+    return fails() ? NULL : __real_mem_alloc(size);
+}
+
+void *__wrap_mem_calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : __real_mem_calloc(count, size);
+}
+
+void *__wrap_mem_realloc(void *block, size_t size)
+{
+    return fails() ? NULL : __real_mem_realloc(block, size);
+}
+
 /* Runs a step and notes the outcome, the records and the delta. */
 static void step_at(struct controller_request *request, const char *what, int64_t now_ms)
 {
@@ -612,6 +641,123 @@ START_TEST(proposed_decides_until_it_is_dropped)
 }
 END_TEST
 
+/* A step that runs out of memory, wherever, changed nothing; the next one does all of it. */
+static void sweep(struct controller_request *(*make)(void))
+{
+    static struct transcript before, after, whole;
+    int64_t offset = 0;
+
+    begin();
+    quietly_ready();
+    create("lines", 2, 1);
+    create("others", 1, 1);
+    transcript_begin(&before);
+    transcript_image(&before, controller_proposed(controller));
+    offset = image_offset(controller_proposed(controller));
+    for (uint64_t k = 1;; k++) {
+        struct controller_request *request = make();
+        struct controller_effects effects;
+        enum err err = ERR_OK;
+        bool failed = false;
+
+        request->arena = &arena;
+        fail_at = k;
+        err = controller_step(controller, request, 0, 1000, &effects);
+        failed = fail_at == 0;
+        fail_at = 0;
+        ck_assert(err == ERR_OK || (failed && err == ERR_NOMEM));
+        transcript_begin(&after);
+        transcript_image(&after, controller_proposed(controller));
+        if (err != ERR_OK) {
+            ck_assert_str_eq(before.text, after.text);
+            ck_assert_int_eq(image_offset(controller_proposed(controller)), offset);
+            continue;
+        }
+        /* What a message or a contact could not have is left out; records are all there or the step failed. */
+        transcript_begin(&whole);
+        transcript_records(&whole, effects.records, effects.record_count);
+        ck_assert_uint_gt(effects.record_count, 0);
+        ck_assert_int_eq(image_offset(effects.image), offset + effects.record_count);
+        image_drop(effects.image);
+        image_delta_drop(effects.delta);
+        if (!failed)
+            break;
+        /* Back to before, to fail at the next. */
+        end();
+        begin();
+        quietly_ready();
+        create("lines", 2, 1);
+        create("others", 1, 1);
+    }
+    end();
+}
+
+static struct controller_request *make_topics(void)
+{
+    static const struct image_config configs[] = {{BYTES_LITERAL("retention.ms"), BYTES_LITERAL("5")},
+                                                  {BYTES_LITERAL("segment.bytes"), BYTES_LITERAL("5")}};
+    static struct create_topic topics[3];
+    static struct controller_request request;
+
+    for (uint32_t i = 0; i < 3; i++)
+        topics[i] = (struct create_topic){.name = bytes_of_text(i == 0   ? "new"
+                                                                : i == 1 ? "a/b"
+                                                                         : "newer"),
+                                          .partition_count = 20,
+                                          .replication_factor = 1,
+                                          .configs = configs,
+                                          .config_count = 2};
+    request =
+        (struct controller_request){.type = CONTROLLER_CREATE_TOPICS, .create_topics = {.topics = topics, .count = 3}};
+    return &request;
+}
+
+static struct controller_request *make_deletion(void)
+{
+    static struct delete_topic topics[2];
+    static struct controller_request request;
+
+    topics[0] = (struct delete_topic){.name = BYTES_LITERAL("lines")};
+    topics[1] = (struct delete_topic){.name = BYTES_LITERAL("others")};
+    request =
+        (struct controller_request){.type = CONTROLLER_DELETE_TOPICS, .delete_topics = {.topics = topics, .count = 2}};
+    return &request;
+}
+
+static struct controller_request *make_registration(void)
+{
+    static struct uuid directory;
+    static struct controller_request request;
+
+    directory = test_uuid(201);
+    request = registration(1, 77, &directory);
+    return &request;
+}
+
+static struct controller_request *make_alteration(void)
+{
+    static const struct config_change set[] = {
+        {BYTES_LITERAL("cleanup.policy"), BYTES_LITERAL("compact"), CONFIG_APPEND},
+        {BYTES_LITERAL("segment.bytes"), BYTES_LITERAL("99"), CONFIG_SET}};
+    static struct alter_resource resource;
+    static struct controller_request request;
+
+    resource = (struct alter_resource){
+        .type = CONFIG_TOPIC, .resource = BYTES_LITERAL("lines"), .changes = set, .change_count = 2};
+    request = (struct controller_request){.type = CONTROLLER_ALTER_CONFIGS,
+                                          .alter_configs = {.resources = &resource, .count = 1}};
+    return &request;
+}
+
+START_TEST(memory_runs_out_anywhere)
+{
+    sweep(make_topics);
+    sweep(make_deletion);
+    sweep(make_registration);
+    sweep(make_alteration);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("controller");
@@ -632,6 +778,8 @@ int main(void)
     tcase_add_test(tcase, configurations_are_altered);
     tcase_add_test(tcase, levels_are_changed);
     tcase_add_test(tcase, proposed_decides_until_it_is_dropped);
+    tcase_add_test(tcase, memory_runs_out_anywhere);
+    tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
