@@ -194,6 +194,7 @@ static enum err segment_make(struct partition_log *log, int64_t base_offset)
     segment_init(job->made, base_offset, clock_wall_ms(log->env->clock));
     if (last != NULL) {
         segment_seal_times(last);
+        last->settled = false;
         job->sealed = last;
         err = segment_index_tail_take(last, &job->tail);
         if (err == ERR_OK)
@@ -324,6 +325,7 @@ static void run_book(struct partition_log *log, struct segment *segment, const s
         log->unsynced_messages += header.record_count;
         rest = bytes_of(rest.data + header.size, rest.size - header.size);
     }
+    segment->settled = false;
     log->size += op->size;
     log->end_offset = segment->end_offset;
     if (log->unsynced_bytes == 0)

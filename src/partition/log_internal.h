@@ -108,6 +108,8 @@ void log_reads_fail(struct partition_log *log, enum err err);
 
 /* Syncs everything below the present end in the background. */
 void log_sync_start(struct partition_log *log);
+/* So much was written that it is not to wait for the timer. */
+bool log_sync_is_due(const struct partition_log *log);
 void log_syncs_fail(struct partition_log *log, enum err err);
 
 /* What a sync does, for the closing job too. */

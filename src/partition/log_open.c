@@ -291,6 +291,7 @@ static enum err segments_load(struct opening *opening)
             segment->size = 0;
             err = segment_load(segment, log->env->fs, log->dir, log->config.index_interval_bytes);
             segment_drop_indexes(segment);
+            segment->settled = true;
             if (err == ERR_DAMAGED) { /* the mark said clean, the bytes do not */
                 log_warn(log->env->log, "last segment is not whole, recovering it dir=%s base_offset=%" PRId64,
                          log->dir, segment->base_offset);

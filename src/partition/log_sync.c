@@ -7,6 +7,7 @@
 #include "partition/log.h"
 #include "partition/log_internal.h"
 #include "partition/log_path.h"
+#include "partition/partition_limits.h"
 
 struct log_sync_job {
     struct loop_job job;
@@ -33,8 +34,6 @@ enum err log_sync_plan_make(struct partition_log *log, struct log_sync_plan *pla
         .epochs_from = log->epochs.changed_from,
     };
     while (first > 0 && !log->segments[first - 1]->settled)
-        first--;
-    if (first == log->segment_count && first > 0 && log->synced_offset < log->end_offset)
         first--;
     if (first < log->segment_count) {
         plan->files = mem_calloc(log->segment_count - first, sizeof(plan->files[0]));
@@ -202,9 +201,11 @@ static bool may_pass(enum err err)
     return err == ERR_NO_DESCRIPTORS || err == ERR_NOMEM || err == ERR_NO_SPACE;
 }
 
-static bool is_wanted(const struct partition_log *log)
+bool log_sync_is_due(const struct partition_log *log)
 {
-    return !list_is_empty(&log->syncs) ||
+    int64_t bytes = log->env->limits.sync_bytes > 0 ? log->env->limits.sync_bytes : PARTITION_SYNC_BYTES;
+
+    return log->unsynced_bytes >= (uint64_t)bytes ||
            (log->unsynced_bytes > 0 && log->unsynced_messages >= log->config.flush_messages);
 }
 
@@ -235,7 +236,7 @@ static void sync_done(struct loop_job *base)
     mem_free(job);
     if (log->closing == NULL && !log->failed) {
         log_tell_change(log);
-        if (again && log->sync_job == NULL && is_wanted(log))
+        if (again && log->sync_job == NULL && (!list_is_empty(&log->syncs) || log_sync_is_due(log)))
             log_sync_start(log);
         log_timer_set(log);
     }

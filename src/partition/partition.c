@@ -192,6 +192,8 @@ static void load_done(struct loop_job *base)
         return;
     }
     partition->state = err == ERR_OK ? PARTITION_READY : PARTITION_UNUSABLE;
+    if (partition->fails_after_load && err == ERR_OK)
+        partition_log_fail(partition->log, ERR_IO);
     if (err == ERR_IO && partition->env->storage_failed != NULL)
         partition->env->storage_failed(partition->env->context, partition->env->log_dir, err);
     if (partition->ready != NULL)
@@ -320,6 +322,8 @@ void partition_fail(struct partition *partition, enum err err)
 {
     if (partition->state == PARTITION_READY)
         partition_log_fail(partition->log, err);
+    else if (partition->state == PARTITION_LOADING)
+        partition->fails_after_load = true;
 }
 
 /* --- checks --- */

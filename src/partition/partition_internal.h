@@ -36,6 +36,7 @@ struct partition {
     struct partition_close *closing;
     bool deleting;
     bool load_is_running;
+    bool fails_after_load; /* its directory failed meanwhile */
 };
 
 /* ERR_OK, or why the partition cannot serve a request made under that leader epoch. */
