@@ -35,15 +35,35 @@ static const char *const checkpoint_names[LOG_DIR_CHECKPOINTS] = {
 
 /* --- the directory --- */
 
+/* The name must outlive a power cut as what lies under it does; also that of a directory which a run that was killed
+ * made. A parent that we may not open is none of our business. */
+static enum err sync_name(struct fs *fs, const char *path)
+{
+    struct log_path parent;
+    const char *slash = strrchr(path, '/');
+    enum err err = ERR_OK;
+
+    (void)snprintf(parent.text, sizeof(parent.text), "%.*s",
+                   slash == NULL   ? 1
+                   : slash == path ? 1
+                                   : (int)(slash - path),
+                   slash == NULL ? "." : path);
+    err = fs_sync_dir(fs, parent.text);
+    return err == ERR_PERMISSION ? ERR_OK : err;
+}
+
 static enum err make_with_parents(struct fs *fs, const char *path)
 {
     struct log_path part;
     enum err err = ERR_OK;
     size_t size = strlen(path);
 
+    while (size > 1 && path[size - 1] == '/')
+        size--;
     if (size == 0 || size >= sizeof(part.text))
         return ERR_LIMIT;
-    memcpy(part.text, path, size + 1);
+    memcpy(part.text, path, size);
+    part.text[size] = '\0';
     for (size_t i = 1; i <= size; i++) {
         if (part.text[i] != '/' && part.text[i] != '\0')
             continue;
@@ -54,6 +74,11 @@ static enum err make_with_parents(struct fs *fs, const char *path)
 
             /* A parent that is there but may not be written to is none of our business. */
             if (fs_stat(fs, part.text, &info) != ERR_OK || !info.is_directory)
+                return err;
+        }
+        if (err == ERR_OK || i == size) {
+            err = sync_name(fs, part.text);
+            if (err != ERR_OK)
                 return err;
         }
         part.text[i] = path[i];

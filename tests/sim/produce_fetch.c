@@ -19,6 +19,7 @@ enum {
     IN_FLIGHT_MAX = 4, /* of the five batches a partition remembers for a producer */
     BATCHES = 60,      /* produce requests of one phase */
     RECORDS_MAX = 20,  /* in a batch */
+    CRASHES = 2,       /* of one phase */
     PATIENCE_SECONDS = 300,
     CREATE_TOPICS_VERSION = 7,
     INIT_PRODUCER_ID_VERSION = 4,
@@ -71,6 +72,10 @@ struct scenario {
     bool fetching;
     bool stop_fetching;
     uint64_t breaks;
+    uint64_t crashes;
+    bool synced_acks; /* the topic has flush.messages=1 */
+    bool power_cuts;  /* crashes are power cuts; only with synced_acks is what was acknowledged safe from them */
+    int64_t crash_at; /* acknowledged records that bring the next crash; INT64_MAX: none */
 };
 
 /* ---- what the records say ---- */
@@ -115,12 +120,18 @@ static void ask_setup(struct scenario *s)
     if (s->setup.answered == on_topic) {
         struct create_topics_request request;
         struct creatable_topic topic;
+        struct creatable_topic_config flush;
 
         create_topics_request_init(&request);
         creatable_topic_init(&topic);
         topic.name = BYTES_LITERAL(TOPIC);
         topic.num_partitions = PARTITIONS;
         topic.replication_factor = 1;
+        creatable_topic_config_init(&flush);
+        flush.name = BYTES_LITERAL("flush.messages");
+        flush.value = BYTES_LITERAL("1");
+        topic.configs = &flush;
+        topic.configs_count = s->synced_acks ? 1 : 0;
         request.topics = &topic;
         request.topics_count = 1;
         sim_client_call(&s->producer, &create_topics_request_message, &request, &create_topics_response_message,
@@ -392,6 +403,22 @@ static bool all_is_read(void *context)
     return s->batches_left == 0 && s->sendings_open == 0;
 }
 
+static int64_t acked_total(const struct scenario *s)
+{
+    int64_t total = 0;
+
+    for (int32_t p = 0; p < PARTITIONS; p++)
+        total += s->acked[p];
+    return total;
+}
+
+static bool crash_is_due(void *context)
+{
+    struct scenario *s = context;
+
+    return all_is_read(s) || acked_total(s) >= s->crash_at;
+}
+
 static bool is_quiet(void *context)
 {
     return !((struct scenario *)context)->fetching;
@@ -434,6 +461,15 @@ static void produce_and_read(struct scenario *s)
     s->session_epoch = s->sessions ? 0 : -1;
     fetch_more(s);
     produce_more(s);
+    for (uint32_t i = 0; i < CRASHES && s->crash_at != INT64_MAX; i++) {
+        s->crash_at = acked_total(s) + 1 + (int64_t)sim_draw(&s->sim, (uint64_t)BATCHES * RECORDS_MAX / 2);
+        run_until(s, crash_is_due, "a crash");
+        if (all_is_read(s))
+            break;
+        sim_node_kill(&s->node, s->power_cuts);
+        s->crashes++;
+        sim_node_start(&s->node);
+    }
     run_until(s, all_is_read, "all records");
     s->stop_fetching = true;
     run_until(s, is_quiet, "the last fetch's answer");
@@ -457,6 +493,10 @@ void produce_fetch_run(uint64_t seed, bool chatty, struct produce_fetch_outcome 
     s->acks = sim_chance(&s->sim, 50) ? 1 : -1;
     s->sessions = s->fetch_version >= FETCH_FIRST_WITH_SESSIONS && sim_chance(&s->sim, 60);
 
+    s->synced_acks = sim_chance(&s->sim, 50);
+    s->power_cuts = s->synced_acks && sim_chance(&s->sim, 60);
+    s->crash_at = sim_chance(&s->sim, 70) ? 0 : INT64_MAX;
+
     sim_node_start(&s->node);
     connect_clients(s);
     set_up(s);
@@ -475,6 +515,7 @@ void produce_fetch_run(uint64_t seed, bool chatty, struct produce_fetch_outcome 
         .trace_hash = s->sim.trace_hash,
         .steps = s->sim.steps,
         .breaks = s->breaks,
+        .crashes = s->crashes,
         .virtual_ms = (uint64_t)s->sim.mono_ns / 1000000,
     };
     for (int32_t p = 0; p < PARTITIONS; p++) {

@@ -1,7 +1,8 @@
 /*
  * produce_fetch: a scenario. One node with two reactors; a producer with an idempotent id pipelines batches to
  * partitions on both, a consumer follows them with long polls, connections break now and then, every I/O completion is
- * delayed and reordered; then the node stops cleanly, starts again, and all is read and written on.
+ * delayed and reordered; in most runs the node is killed in the middle, or (flush.messages=1) loses its power, and
+ * starts again; then it stops cleanly, starts once more, and all is read and written on.
  *
  * Holds     record n of a partition is the n-th that the producer sent there, once, whatever broke meanwhile; what was
  *           acknowledged is there after the restart; a batch sent again after it keeps its offset; all ends in time.
@@ -16,6 +17,7 @@ struct produce_fetch_outcome {
     uint64_t trace_hash;
     uint64_t steps;
     uint64_t breaks;  /* connections broken by the world */
+    uint64_t crashes; /* kills and power cuts of the node */
     uint64_t records; /* produced and read back */
     uint64_t virtual_ms;
 };

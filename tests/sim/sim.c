@@ -1,9 +1,9 @@
 #include "sim/sim.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/mem.h"
 #include "sim/sim_internal.h"
 
 enum {
@@ -73,7 +73,7 @@ void sim_deinit(struct sim *sim)
 {
     for (uint32_t i = 0; i < sim->loop_count; i++)
         sim_loop_free(sim->loops[i]);
-    mem_free(sim->pending);
+    free(sim->pending);
 }
 
 uint64_t sim_draw(struct sim *sim, uint64_t bound)
@@ -100,7 +100,7 @@ void sim_event_add(struct sim *sim, struct sim_event *event, int64_t due_ns)
     assert(event->slot == 0);
     if (sim->pending_count == sim->pending_room) {
         size_t room = sim->pending_room == 0 ? 64 : sim->pending_room * 2;
-        struct sim_event **grown = mem_realloc(sim->pending, room * sizeof(struct sim_event *));
+        struct sim_event **grown = realloc(sim->pending, room * sizeof(struct sim_event *));
 
         assert(grown != NULL); /* the test's own memory */
         sim->pending = grown;

@@ -3,6 +3,7 @@
  * (a loop's turn, a finished job, bytes that arrive, a timer) is an event here; of those that are due the seed picks
  * which is next. The same seed gives the same steps on every build: nothing depends on addresses or on real time.
  *
+ * Memory   the world's own comes from the C library directly: base/mem.h is the nodes', and counted (sim_mem.h).
  * Threads  one.
  */
 #ifndef OTTLA_TESTS_SIM_H
@@ -52,6 +53,8 @@ struct sim {
     struct sim_loop *loops[SIM_LOOPS_MAX];
     uint32_t loop_count;
     struct sim_loop *running; /* whose turn it is; NULL: the test itself */
+    /* Optional: told when code of a node begins (true) and ends to run, so that its memory can be told apart. */
+    bool (*entered)(bool node);
 };
 
 void sim_init(struct sim *sim, uint64_t seed);
@@ -79,6 +82,8 @@ void sim_settle(struct sim *sim);
 
 /* A loop of some node. index is what struct loop carries (reactor number in its broker). Freed by sim_deinit. */
 struct loop *sim_loop_new(struct sim *sim, const char *name, uint32_t index);
+/* The loop runs code of a node, which can die. */
+void sim_loop_set_node(struct loop *loop);
 /* The loop dies with its node: what waits there is forgotten, jobs not yet run never run. */
 void sim_loop_kill(struct loop *loop);
 /* The loop does not run before then: a stalled process. */

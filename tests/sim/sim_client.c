@@ -1,9 +1,9 @@
 #include "sim/sim_client.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/mem.h"
 #include "protocol/frame.h"
 
 enum {
@@ -16,7 +16,7 @@ static void append(uint8_t **buffer, size_t *size, size_t *room, const void *dat
 {
     if (*size + count > *room) {
         *room = (*size + count) * 2;
-        *buffer = mem_realloc(*buffer, *room);
+        *buffer = realloc(*buffer, *room);
         assert(*buffer != NULL); /* the test's own memory */
     }
     if (count > 0)
@@ -153,8 +153,8 @@ void sim_client_init(struct sim_client *client, struct sim_host *host, struct lo
 void sim_client_deinit(struct sim_client *client)
 {
     lose(client);
-    mem_free(client->out);
-    mem_free(client->in);
+    free(client->out);
+    free(client->in);
 }
 
 void sim_client_call(struct sim_client *client, const struct message_type *request_type, const void *request,

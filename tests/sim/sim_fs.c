@@ -1,10 +1,10 @@
 #include "sim/sim_fs.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/mem.h"
 
 enum { NAME_BYTES_MAX = 255, SECTOR_BYTES = 512 };
 
@@ -55,6 +55,8 @@ struct sim_file {
     struct sim_fs_node *node;
     uint32_t generation;
     bool holds_lock;
+    struct sim_file *next;
+    struct sim_file **previous;
 };
 
 static struct sim_fs *of(struct fs *fs)
@@ -80,7 +82,7 @@ static void content_resize(struct content *content, uint64_t size)
     if (size > content->room) {
         uint64_t room = content->room * 2 > size ? content->room * 2 : size;
 
-        content->data = must(mem_realloc(content->data, room));
+        content->data = must(realloc(content->data, room));
         content->room = room;
     }
     if (size > content->size)
@@ -113,7 +115,7 @@ static void changes_free(struct sim_fs_node *node)
     while (node->changes != NULL) {
         struct change *next = node->changes->next;
 
-        mem_free(node->changes);
+        free(node->changes);
         node->changes = next;
     }
     node->changes_tail = &node->changes;
@@ -121,7 +123,7 @@ static void changes_free(struct sim_fs_node *node)
 
 static void change_add(struct sim_fs_node *node, bool truncate, uint64_t position, const void *data, size_t size)
 {
-    struct change *change = must(mem_calloc(1, sizeof(*change) + size));
+    struct change *change = must(calloc(1, sizeof(*change) + size));
 
     change->truncate = truncate;
     change->position = position;
@@ -137,7 +139,7 @@ static void change_add(struct sim_fs_node *node, bool truncate, uint64_t positio
 
 static struct sim_fs_node *node_new(bool is_directory)
 {
-    struct sim_fs_node *node = must(mem_calloc(1, sizeof(*node)));
+    struct sim_fs_node *node = must(calloc(1, sizeof(*node)));
 
     node->is_directory = is_directory;
     node->changes_tail = &node->changes;
@@ -153,7 +155,7 @@ static void versions_free(struct sim_fs *fs, struct sim_fs_node *node)
         struct version *next = node->versions->next;
 
         entries_free(fs, node->versions->entries);
-        mem_free(node->versions);
+        free(node->versions);
         node->versions = next;
     }
     node->versions_tail = &node->versions;
@@ -169,9 +171,9 @@ static void node_drop(struct sim_fs *fs, struct sim_fs_node *node)
     versions_free(fs, node);
     entries_free(fs, node->entries);
     entries_free(fs, node->durable_entries);
-    mem_free(node->now.data);
-    mem_free(node->durable.data);
-    mem_free(node);
+    free(node->now.data);
+    free(node->durable.data);
+    free(node);
 }
 
 static void entries_free(struct sim_fs *fs, struct entry *entries)
@@ -180,7 +182,7 @@ static void entries_free(struct sim_fs *fs, struct entry *entries)
         struct entry *next = entries->next;
 
         node_drop(fs, entries->node);
-        mem_free(entries);
+        free(entries);
         entries = next;
     }
 }
@@ -192,7 +194,7 @@ static struct entry *entries_copy(const struct entry *entries)
     struct entry **tail = &copy;
 
     for (; entries != NULL; entries = entries->next) {
-        *tail = must(mem_calloc(1, sizeof(**tail)));
+        *tail = must(calloc(1, sizeof(**tail)));
         (*tail)->node = entries->node;
         memcpy((*tail)->name, entries->name, sizeof((*tail)->name));
         (*tail)->node->references++;
@@ -213,7 +215,7 @@ static void entry_add(struct sim_fs_node *directory, const char *name, struct si
     struct entry **at = entry_find(&directory->entries, name);
 
     assert(*at == NULL);
-    *at = must(mem_calloc(1, sizeof(**at)));
+    *at = must(calloc(1, sizeof(**at)));
     snprintf((*at)->name, sizeof((*at)->name), "%s", name);
     (*at)->node = node;
     node->references++;
@@ -226,12 +228,12 @@ static void entry_remove(struct sim_fs *fs, struct sim_fs_node *directory, const
 
     *at = gone->next;
     node_drop(fs, gone->node);
-    mem_free(gone);
+    free(gone);
 }
 
 static void version_add(struct sim_fs_node *directory)
 {
-    struct version *version = must(mem_calloc(1, sizeof(*version)));
+    struct version *version = must(calloc(1, sizeof(*version)));
 
     version->entries = entries_copy(directory->entries);
     *directory->versions_tail = version;
@@ -344,13 +346,18 @@ static enum err sim_open(struct fs *base, const char *path, int flags, struct fs
         fs->used_bytes -= node->now.size;
         change_add(node, true, 0, NULL, 0);
     }
-    file = must(mem_calloc(1, sizeof(*file)));
+    file = must(calloc(1, sizeof(*file)));
     file->file.fs = base;
     atomic_init(&file->file.references, 1);
     file->node = node;
     node->references++;
     file->generation = fs->generation;
     fs->open_files++;
+    file->next = fs->files;
+    file->previous = &fs->files;
+    if (fs->files != NULL)
+        fs->files->previous = &file->next;
+    fs->files = file;
     *out = &file->file;
     return ERR_OK;
 }
@@ -683,7 +690,10 @@ static void sim_close(struct fs_file *base)
             file->node->locked = false;
     }
     node_drop(fs, file->node);
-    mem_free(file);
+    *file->previous = file->next;
+    if (file->next != NULL)
+        file->next->previous = file->previous;
+    free(file);
 }
 
 static const struct fs_ops ops = {
@@ -751,6 +761,17 @@ void sim_fs_kill(struct sim_fs *fs)
     fs->dead = false;
     fs->fault = SIM_FS_NO_FAULT;
     unlock_all(fs->root);
+}
+
+void sim_fs_forget_files(struct sim_fs *fs)
+{
+    for (struct sim_file *file = fs->files; file != NULL;) {
+        struct sim_file *next = file->next;
+
+        if (file->generation != fs->generation)
+            sim_close(&file->file);
+        file = next;
+    }
 }
 
 static void cut_file(struct sim_fs *fs, struct sim_fs_node *node)

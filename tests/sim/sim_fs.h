@@ -42,6 +42,7 @@ enum sim_fs_fault {
                      A write may have taken a part, a sync may have happened */
 };
 
+struct sim_file;
 struct sim_fs_node;
 
 struct sim_fs {
@@ -56,8 +57,9 @@ struct sim_fs {
     bool dead;
     uint64_t capacity_bytes; /* of all files' data; UINT64_MAX: endless */
     uint64_t used_bytes;
-    uint32_t generation; /* files opened before a cut or kill answer ERR_IO */
-    uint32_t open_files; /* of this generation */
+    uint32_t generation;    /* files opened before a cut or kill answer ERR_IO */
+    uint32_t open_files;    /* of this generation */
+    struct sim_file *files; /* of all generations */
 };
 
 /* An empty root directory "/". */
@@ -73,6 +75,9 @@ bool sim_fs_fault_struck(const struct sim_fs *fs);
 void sim_fs_kill(struct sim_fs *fs);
 /* The power goes: a legal subset of what was not synced is lost. */
 void sim_fs_cut(struct sim_fs *fs);
+
+/* Frees what the dead process had open: its memory is gone, so it will not close them. Call after a kill or cut. */
+void sim_fs_forget_files(struct sim_fs *fs);
 
 /* Flips the masked bits of one byte, in memory and on the disk alike. False: there is no such byte. */
 bool sim_fs_flip(struct sim_fs *fs, const char *path, uint64_t position, uint8_t mask);

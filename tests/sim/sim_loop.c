@@ -1,10 +1,10 @@
 /* sim_loop: struct loop in the simulated world. A mailbox is one FIFO for each sender, as much order as the real loop
  * promises and no more; jobs start and report after delays that the seed draws, so that completions overtake. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/limits.h"
-#include "base/mem.h"
 #include "sim/sim.h"
 #include "sim/sim_internal.h"
 
@@ -33,6 +33,7 @@ struct sim_loop {
     struct sim *sim;
     uint32_t number; /* among all loops of the world */
     bool dead;
+    bool of_node;
     int64_t frozen_until_ns;
     int64_t turn_ns;
     struct queue mail[SENDERS_MAX];
@@ -93,6 +94,12 @@ static void defer(struct loop *base, struct loop_task *task)
     push(&of(base)->deferred, task);
 }
 
+/* Whose code runs from here on; gives what held before. */
+static bool enter(struct sim_loop *loop, bool node)
+{
+    return loop->sim->entered != NULL && loop->sim->entered(node);
+}
+
 static void job_unlink(struct sim_job *job)
 {
     *job->previous = job->next;
@@ -116,8 +123,11 @@ static void job_event(struct sim_event *event)
 
     sim_trace(sim, 0x6a6f62, (uint64_t)loop->number << 1 | job->ran);
     if (!job->ran) {
+        bool before = enter(loop, loop->of_node);
+
         job->ran = true;
         job->job->run(job->job);
+        (void)enter(loop, before);
         sim_event_add(sim, &job->event, sim->mono_ns + (int64_t)sim_draw(sim, (uint64_t)sim->habits.job_delay_ns_max));
         return;
     }
@@ -128,10 +138,12 @@ static void job_event(struct sim_event *event)
     job_unlink(job);
     sim->running = loop;
     loop->turn_ns = sim->mono_ns;
+    bool before = enter(loop, loop->of_node);
     job->job->done(job->job);
     run_deferred(loop);
+    (void)enter(loop, before);
     sim->running = NULL;
-    mem_free(job);
+    free(job);
 }
 
 static void submit(struct loop *base, struct loop_job *what)
@@ -142,7 +154,7 @@ static void submit(struct loop *base, struct loop_job *what)
 
     if (loop->dead)
         return;
-    job = mem_calloc(1, sizeof(*job));
+    job = calloc(1, sizeof(*job));
     assert(job != NULL);
     what->home = base;
     job->job = what;
@@ -175,7 +187,7 @@ static void timer_start(struct loop *base, struct loop_timer *timer, int64_t due
     timer_stop(base, timer);
     if (loop->timer_count == loop->timer_room) {
         size_t room = loop->timer_room == 0 ? 16 : loop->timer_room * 2;
-        struct loop_timer **grown = mem_realloc(loop->timers, room * sizeof(struct loop_timer *));
+        struct loop_timer **grown = realloc(loop->timers, room * sizeof(struct loop_timer *));
 
         assert(grown != NULL);
         loop->timers = grown;
@@ -205,7 +217,7 @@ static const struct loop_ops ops = {
 
 struct loop *sim_loop_new(struct sim *sim, const char *name, uint32_t index)
 {
-    struct sim_loop *loop = mem_calloc(1, sizeof(*loop));
+    struct sim_loop *loop = calloc(1, sizeof(*loop));
 
     assert(loop != NULL && sim->loop_count < SIM_LOOPS_MAX);
     loop->loop = (struct loop){.ops = &ops, .name = name, .index = index};
@@ -216,6 +228,11 @@ struct loop *sim_loop_new(struct sim *sim, const char *name, uint32_t index)
     loop->deferred.tail = &loop->deferred.head;
     sim->loops[sim->loop_count++] = loop;
     return &loop->loop;
+}
+
+void sim_loop_set_node(struct loop *base)
+{
+    of(base)->of_node = true;
 }
 
 void sim_loop_kill(struct loop *base)
@@ -233,7 +250,7 @@ void sim_loop_kill(struct loop *base)
 
         job_unlink(job);
         sim_event_cancel(loop->sim, &job->event);
-        mem_free(job);
+        free(job);
     }
 }
 
@@ -296,6 +313,7 @@ void sim_loop_turn(struct sim_loop *loop, uint32_t choice)
     sim_trace(loop->sim, loop->number, queue == NULL ? 1 : 2);
     loop->sim->running = loop;
     loop->turn_ns = loop->sim->mono_ns;
+    bool before = enter(loop, loop->of_node);
     if (queue != NULL) {
         run_mail(loop, queue);
     } else if (timer != NULL && due(loop, timer) && choice == 0) {
@@ -303,6 +321,7 @@ void sim_loop_turn(struct sim_loop *loop, uint32_t choice)
         timer->fired(timer);
     }
     run_deferred(loop);
+    (void)enter(loop, before);
     loop->sim->running = NULL;
 }
 
@@ -326,6 +345,6 @@ int64_t sim_loop_wake_ns(struct sim_loop *loop)
 void sim_loop_free(struct sim_loop *loop)
 {
     sim_loop_kill(&loop->loop);
-    mem_free(loop->timers);
-    mem_free(loop);
+    free(loop->timers);
+    free(loop);
 }

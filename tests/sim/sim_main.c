@@ -25,6 +25,7 @@ struct totals {
     uint64_t runs;
     uint64_t steps;
     uint64_t breaks;
+    uint64_t crashes;
     uint64_t records;
     uint64_t virtual_ms;
 };
@@ -121,6 +122,7 @@ static void run(uint64_t seed, const struct options *options, struct totals *tot
     totals->runs++;
     totals->steps += outcome.steps;
     totals->breaks += outcome.breaks;
+    totals->crashes += outcome.crashes;
     totals->records += outcome.records;
     totals->virtual_ms += outcome.virtual_ms;
     *hash = outcome.trace_hash;
@@ -172,8 +174,8 @@ int main(int argc, char **argv)
         }
     }
     printf("sim: %" PRIu64 " runs, %" PRIu64 " steps, %" PRIu64 " records, %" PRIu64 " connections broken, %" PRIu64
-           " virtual seconds in %.1f real ones\n",
-           totals.runs, totals.steps, totals.records, totals.breaks, totals.virtual_ms / 1000,
+           " crashes, %" PRIu64 " virtual seconds in %.1f real ones\n",
+           totals.runs, totals.steps, totals.records, totals.breaks, totals.crashes, totals.virtual_ms / 1000,
            (double)(clock_mono_ns(&clock) - started_ns) / 1e9);
     if (expects != NULL)
         printf("sim: %" PRIu64 " trace hashes compared\n", compared);

@@ -1,11 +1,11 @@
 #include "sim/sim_net.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/fs.h"
-#include "base/mem.h"
 
 struct net_listener {
     struct net_listener *next;
@@ -36,6 +36,9 @@ struct sim_stream {
     bool told; /* tell is posted */
     struct sim_event arrival;
     struct loop_task tell;
+    struct loop_task accept; /* the listener's side: tells that it is there */
+    net_accept_fn *accepted;
+    void *accept_context;
 };
 
 /* A connection being made: the event, then a task on each side. */
@@ -46,13 +49,6 @@ struct attempt {
     struct loop *loop;
     struct net_address address;
     net_connect_fn *connected;
-    void *context;
-    struct sim_stream *stream;
-};
-
-struct arrival_task {
-    struct loop_task task;
-    net_accept_fn *accepted;
     void *context;
     struct sim_stream *stream;
 };
@@ -94,7 +90,7 @@ static void stream_free(struct sim_stream *stream)
     *stream->previous = stream->next;
     if (stream->next != NULL)
         stream->next->previous = stream->previous;
-    mem_free(stream);
+    free(stream);
 }
 
 /* Level-triggered: tells as long as what is wanted holds. */
@@ -264,7 +260,7 @@ static const struct net_stream_ops stream_ops = {
 static struct sim_stream *stream_new(struct sim_host *host, struct loop *loop)
 {
     struct sim_network *network = host->network;
-    struct sim_stream *stream = must(mem_calloc(1, sizeof(*stream)));
+    struct sim_stream *stream = must(calloc(1, sizeof(*stream)));
 
     stream->stream.ops = &stream_ops;
     stream->stream.loop = loop;
@@ -304,10 +300,10 @@ static enum err sim_listen(struct net *net, const struct net_address *address, s
 
     if (*listener_find(network, host->name, port) != NULL)
         return ERR_BUSY;
-    listener = must(mem_calloc(1, sizeof(*listener)));
+    listener = must(calloc(1, sizeof(*listener)));
     listener->host = host;
     listener->port = port;
-    listener->loops = must(mem_calloc(loop_count, sizeof(struct loop *)));
+    listener->loops = must(calloc(loop_count, sizeof(struct loop *)));
     memcpy(listener->loops, loops, loop_count * sizeof(struct loop *));
     listener->loop_count = loop_count;
     listener->accepted = accepted;
@@ -326,8 +322,8 @@ static void sim_unlisten(struct net *net, struct net_listener *listener)
 
     if (*at == listener)
         *at = listener->next;
-    mem_free(listener->loops);
-    mem_free(listener);
+    free(listener->loops);
+    free(listener);
 }
 
 static void on_connected(struct loop_task *task)
@@ -336,15 +332,14 @@ static void on_connected(struct loop_task *task)
 
     attempt->connected(attempt->context, attempt->stream == NULL ? NULL : &attempt->stream->stream,
                        attempt->stream == NULL ? ERR_CLOSED : ERR_OK);
-    mem_free(attempt);
+    free(attempt);
 }
 
 static void on_accepted(struct loop_task *task)
 {
-    struct arrival_task *arrival = (struct arrival_task *)(void *)task;
+    struct sim_stream *stream = (struct sim_stream *)(void *)((char *)task - offsetof(struct sim_stream, accept));
 
-    arrival->accepted(arrival->context, &arrival->stream->stream);
-    mem_free(arrival);
+    stream->accepted(stream->accept_context, &stream->stream);
 }
 
 static void on_attempt(struct sim_event *event)
@@ -352,7 +347,6 @@ static void on_attempt(struct sim_event *event)
     struct attempt *attempt = (struct attempt *)(void *)((char *)event - offsetof(struct attempt, event));
     struct sim_network *network = attempt->host->network;
     struct net_listener *listener = *listener_find(network, attempt->address.host, attempt->address.port);
-    struct arrival_task *arrival = NULL;
 
     if (attempt->host->cut_off || (listener != NULL && listener->host->cut_off)) {
         sim_event_add(network->sim, &attempt->event, network->sim->mono_ns + 1000000 + delay(network->sim));
@@ -371,14 +365,10 @@ static void on_attempt(struct sim_event *event)
         near_end->stream.local.port = network->next_port++;
         far_end->stream.peer = near_end->stream.local;
         attempt->stream = near_end;
-        arrival = must(mem_calloc(1, sizeof(*arrival)));
-        *arrival = (struct arrival_task){
-            .task = {.run = on_accepted},
-            .accepted = listener->accepted,
-            .context = listener->context,
-            .stream = far_end,
-        };
-        loop_post(loop, &arrival->task);
+        far_end->accept.run = on_accepted;
+        far_end->accepted = listener->accepted;
+        far_end->accept_context = listener->context;
+        loop_post(loop, &far_end->accept);
     }
     attempt->connected_task.run = on_connected;
     loop_post(attempt->loop, &attempt->connected_task);
@@ -389,7 +379,7 @@ static enum err sim_connect(struct net *net, struct loop *loop, const struct net
 {
     struct sim_host *host = host_of(net);
     struct sim *sim = host->network->sim;
-    struct attempt *attempt = must(mem_calloc(1, sizeof(*attempt)));
+    struct attempt *attempt = must(calloc(1, sizeof(*attempt)));
 
     attempt->event.run = on_attempt;
     attempt->host = host;
@@ -451,9 +441,15 @@ void sim_host_kill(struct sim_host *host)
     struct sim_network *network = host->network;
     struct net_listener **at = &network->listeners;
 
-    for (struct sim_stream *stream = network->streams; stream != NULL; stream = stream->next)
-        if (stream->host == host)
-            stream_reset(stream);
+    for (struct sim_stream *stream = network->streams; stream != NULL;) {
+        struct sim_stream *next = stream->next;
+
+        if (stream->host == host) {
+            part(stream, true);
+            stream_free(stream);
+        }
+        stream = next;
+    }
     while (*at != NULL) {
         struct net_listener *listener = *at;
 

@@ -40,7 +40,8 @@ void sim_network_deinit(struct sim_network *network);
 /* A new host; its net is &host->net. */
 struct sim_host *sim_host_add(struct sim_network *network);
 void sim_host_cut(struct sim_host *host, bool cut_off);
-/* Every connection of the host breaks; its listeners are gone: the node died. */
+/* Every connection of the host breaks; its ends of them and its listeners are gone: the node died, and its loops have
+ * been killed already. */
 void sim_host_kill(struct sim_host *host);
 /* Each open connection breaks with this chance. Gives how many did. */
 uint32_t sim_network_reset_some(struct sim_network *network, uint32_t percent);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "sim/sim_mem.h"
 
 enum { PATIENCE_NS_SECONDS = 60 };
 
@@ -31,6 +32,7 @@ void sim_node_init(struct sim_node *node, struct sim *sim, struct sim_fs *disk, 
     assert(reactor_count >= 1 && reactor_count <= SIM_NODE_REACTORS_MAX);
     *node = (struct sim_node){.sim = sim, .disk = disk, .host = host, .reactor_count = reactor_count};
     node->log_sink.write = write_line;
+    sim->entered = sim_mem_enter;
     config_init(&node->config);
     err = config_use_single_node(&node->config);
     assert(err == ERR_OK);
@@ -75,27 +77,58 @@ void sim_node_start(struct sim_node *node)
     };
     enum err err = ERR_OK;
 
-    for (uint32_t i = 0; i < node->reactor_count; i++)
+    bool before = false;
+
+    for (uint32_t i = 0; i < node->reactor_count; i++) {
         node->reactors[i] = sim_loop_new(node->sim, "reactor", i);
+        sim_loop_set_node(node->reactors[i]);
+    }
     node->controller = sim_loop_new(node->sim, "controller", node->reactor_count);
+    sim_loop_set_node(node->controller);
     env.controller = node->controller;
+    before = sim_mem_enter(true);
     err = broker_new(&env, &node->config, &node->broker, message);
     if (err != ERR_OK)
         fprintf(stderr, "node: %s\n", message);
     assert(err == ERR_OK);
     broker_start(node->broker, on_done, node);
+    (void)sim_mem_enter(before);
     wait_told(node);
+}
+
+static void kill_loops(struct sim_node *node)
+{
+    for (uint32_t i = 0; i < node->reactor_count; i++)
+        sim_loop_kill(node->reactors[i]);
+    sim_loop_kill(node->controller);
 }
 
 void sim_node_stop(struct sim_node *node)
 {
+    size_t left = 0;
+
     broker_stop(node->broker, on_done, node);
     wait_told(node);
     broker_free(node->broker);
     node->broker = NULL;
-    for (uint32_t i = 0; i < node->reactor_count; i++)
-        sim_loop_kill(node->reactors[i]);
-    sim_loop_kill(node->controller);
+    kill_loops(node);
+    left = sim_mem_free_node();
+    if (left > 0)
+        fprintf(stderr, "node: %zu blocks of memory were not freed\n", left);
+    assert(left == 0 && node->disk->open_files == 0); /* a clean stop leaves nothing behind */
+}
+
+void sim_node_kill(struct sim_node *node, bool power_cut)
+{
+    kill_loops(node);
+    sim_host_kill(node->host);
+    if (power_cut)
+        sim_fs_cut(node->disk);
+    else
+        sim_fs_kill(node->disk);
+    sim_fs_forget_files(node->disk);
+    (void)sim_mem_free_node();
+    node->broker = NULL;
 }
 
 void sim_node_deinit(struct sim_node *node)

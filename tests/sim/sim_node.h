@@ -35,6 +35,9 @@ void sim_node_init(struct sim_node *node, struct sim *sim, struct sim_fs *disk, 
 void sim_node_start(struct sim_node *node);
 /* A clean stop, within a virtual minute. */
 void sim_node_stop(struct sim_node *node);
+/* Dies at once: kill -9 (what was written stays), or a power cut (only what was synced must). Its memory is freed
+ * behind its back. */
+void sim_node_kill(struct sim_node *node, bool power_cut);
 void sim_node_deinit(struct sim_node *node);
 /* Where clients reach it. */
 struct net_address sim_node_address(const struct sim_node *node);

@@ -132,9 +132,10 @@ START_TEST(nobody_listens_is_told_and_a_kill_is_heard)
     ck_assert_int_eq(net_listen(&a->net, &bound, &loop_a, 1, on_accept, &reader, &listener, &bound), ERR_OK);
     ck_assert_int_eq(net_connect(&b->net, loop_b, &bound, on_connect, &writer), ERR_OK);
     sim_run(&sim, sim.mono_ns + 5000000, NULL, NULL);
+    sim_loop_kill(loop_a);
     sim_host_kill(a);
     sim_settle(&sim);
-    ck_assert(writer.closed && reader.closed && reader.moved < TOTAL);
+    ck_assert(writer.closed && reader.moved < TOTAL);
     sim_network_deinit(&network);
     sim_deinit(&sim);
 }
