@@ -43,7 +43,8 @@ struct partition_log {
     struct list syncs; /* that wait */
     struct log_sync_job *sync_job;
     bool names_changed;     /* files were made in dir since its last sync */
-    bool dir_is_new;        /* the log directory's entry for dir is not synced yet */
+    bool dir_is_new;        /* made by this opening */
+    bool parent_unsynced;   /* the log directory's entry for dir may not be synced yet */
     bool topic_id_unsynced; /* partition.metadata was written and not yet synced */
     uint64_t unsynced_bytes;
     int64_t unsynced_messages;

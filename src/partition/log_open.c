@@ -124,7 +124,9 @@ static enum err directory_make(struct partition_log *log, const struct partition
     if (err != ERR_OK && err != ERR_EXISTS)
         return err;
     log->dir_is_new = err == ERR_OK;
-    log->names_changed = log->dir_is_new;
+    /* A run that was killed may have made names that nobody has synced. */
+    log->names_changed = log->dir_is_new || !spec->clean;
+    log->parent_unsynced = log->names_changed;
     return topic_id_check(log, spec, log->dir_is_new);
 }
 
@@ -428,6 +430,27 @@ static enum err log_new(const struct partition_env *env, const struct partition_
     return ERR_OK;
 }
 
+/* Where acknowledged means synced, a recovered log is synced before it is served: what was seen as committed before the
+ * crash is so again from the first answer on. */
+static enum err recovered_sync(struct partition_log *log)
+{
+    struct log_sync_plan plan;
+    enum err err = ERR_OK;
+
+    if (log->config.flush_messages != 1 || log->synced_offset == log->end_offset)
+        return ERR_OK;
+    err = log_sync_plan_make(log, &plan);
+    if (err != ERR_OK)
+        return err;
+    err = log_sync_plan_run(log->env, log->dir, &plan);
+    if (err == ERR_OK) {
+        log_sync_plan_succeeded(log, &plan);
+        log->unsynced_bytes = 0;
+    }
+    log_sync_plan_deinit(&plan);
+    return err;
+}
+
 enum err partition_log_open(const struct partition_env *env, const struct partition_log_spec *spec,
                             struct partition_log **log, struct partition_log_recovery *recovery)
 {
@@ -447,6 +470,8 @@ enum err partition_log_open(const struct partition_env *env, const struct partit
         err = offsets_settle(&opening);
     if (err == ERR_OK)
         err = snapshots_tidy(&opening);
+    if (err == ERR_OK)
+        err = recovered_sync(opening.log);
     if (err == ERR_OK)
         recovery_report(&opening, recovery);
     else

@@ -28,7 +28,7 @@ enum err log_sync_plan_make(struct partition_log *log, struct log_sync_plan *pla
     *plan = (struct log_sync_plan){
         .end_offset = log->end_offset,
         .sync_names = log->names_changed,
-        .sync_parent = log->dir_is_new,
+        .sync_parent = log->parent_unsynced,
         .sync_topic_id = log->topic_id_unsynced,
         .write_epochs = log->epochs.changed,
         .epochs_from = log->epochs.changed_from,
@@ -61,7 +61,7 @@ enum err log_sync_plan_make(struct partition_log *log, struct log_sync_plan *pla
     }
     /* What changes from here on is the next plan's. */
     log->names_changed = false;
-    log->dir_is_new = false;
+    log->parent_unsynced = false;
     log->topic_id_unsynced = false;
     return ERR_OK;
 }

@@ -73,8 +73,7 @@ struct scenario {
     bool stop_fetching;
     uint64_t breaks;
     uint64_t crashes;
-    bool synced_acks; /* the topic has flush.messages=1 */
-    bool power_cuts;  /* crashes are power cuts; only with synced_acks is what was acknowledged safe from them */
+    bool synced_acks; /* the topic has flush.messages=1; only then is what was acknowledged safe from power cuts */
     int64_t crash_at; /* acknowledged records that bring the next crash; INT64_MAX: none */
 };
 
@@ -466,7 +465,7 @@ static void produce_and_read(struct scenario *s)
         run_until(s, crash_is_due, "a crash");
         if (all_is_read(s))
             break;
-        sim_node_kill(&s->node, s->power_cuts);
+        sim_node_kill(&s->node, s->synced_acks && sim_chance(&s->sim, 60));
         s->crashes++;
         sim_node_start(&s->node);
     }
@@ -494,7 +493,6 @@ void produce_fetch_run(uint64_t seed, bool chatty, struct produce_fetch_outcome 
     s->sessions = s->fetch_version >= FETCH_FIRST_WITH_SESSIONS && sim_chance(&s->sim, 60);
 
     s->synced_acks = sim_chance(&s->sim, 50);
-    s->power_cuts = s->synced_acks && sim_chance(&s->sim, 60);
     s->crash_at = sim_chance(&s->sim, 70) ? 0 : INT64_MAX;
 
     sim_node_start(&s->node);
