@@ -43,21 +43,25 @@ static int open_spare(void)
     return eventfd(0, EFD_CLOEXEC);
 }
 
-/* Descriptors have run out: the newcomer is told by being closed. False: not even the spare one was to be had. */
-static bool turn_away(struct net_listener *listener)
+/* Descriptors have run out: the newcomer is told by being closed. EAGAIN: there is none (the kernel looks for a
+ * descriptor before it looks for a connection); EMFILE: not even the spare one was to be had. */
+static int turn_away(struct net_listener *listener)
 {
     int fd = -1;
+    int failure = EMFILE;
 
-    log_line_rated(listener->net->log, &listener->out_of_descriptors, LOG_ERROR,
-                   "connection refused, no descriptors left; raise the limit of open files (ulimit -n)");
-    if (listener->spare_fd < 0)
-        return false;
-    close(listener->spare_fd);
-    fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
-    if (fd >= 0)
-        close(fd);
-    listener->spare_fd = open_spare();
-    return fd >= 0;
+    if (listener->spare_fd >= 0) {
+        close(listener->spare_fd);
+        fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
+        failure = fd >= 0 ? 0 : errno;
+        if (fd >= 0)
+            close(fd);
+        listener->spare_fd = open_spare();
+    }
+    if (failure != EAGAIN)
+        log_line_rated(listener->net->log, &listener->out_of_descriptors, LOG_ERROR,
+                       "connection refused, no descriptors left; raise the limit of open files (ulimit -n)");
+    return failure;
 }
 
 static void pause_over(struct loop_timer *timer)
@@ -77,16 +81,17 @@ static void acceptable(evutil_socket_t event_fd, short what, void *argument)
     (void)what;
     for (int i = 0; i < SOCKET_ACCEPTS_PER_TURN; i++) {
         int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int failure = fd >= 0 ? 0 : errno;
 
         if (fd >= 0) {
             hand_out(listener, fd);
             continue;
         }
-        if (errno == EINTR || errno == ECONNABORTED)
+        if (failure == EMFILE || failure == ENFILE)
+            failure = turn_away(listener);
+        if (failure == 0 || failure == EINTR || failure == ECONNABORTED)
             continue;
-        if ((errno == EMFILE || errno == ENFILE) && turn_away(listener))
-            continue;
-        if (errno != EAGAIN) {
+        if (failure != EAGAIN) {
             struct loop *loop = listener->loops[0];
 
             event_del(&listener->event);

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -160,6 +161,91 @@ START_TEST(a_truncated_range_closes_the_connection)
 }
 END_TEST
 
+static uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+/* Trap B011: what no Kafka client would send ends that connection alone, and costs no memory that stays. */
+START_TEST(hostile_clients_do_not_disturb_healthy_ones)
+{
+    static const char *const openings[] = {"GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02", "\xaa\xaa\xaa\xaa",
+                                           "\x7f\xff\xff\xff", "\x01\x01\x01\x01half a frame"};
+    struct real_world world;
+    uint8_t *room = mem_alloc(ROOM);
+    uint64_t random = 42;
+    int healthy = -1;
+
+    real_world_start(&world, 2);
+    healthy = real_client_connect(&world);
+    for (uint32_t i = 0; i < 1000; i++) {
+        int fd = real_client_connect(&world);
+        uint8_t noise[600];
+        const char *opening = openings[i % 5];
+
+        for (size_t k = 0; k < sizeof(noise); k++)
+            noise[k] = (uint8_t)next_random(&random);
+        /* The world may close before it has all: these may fail. */
+        if (i % 2 == 0)
+            (void)!send(fd, opening, strlen(opening), MSG_NOSIGNAL);
+        (void)!send(fd, noise, next_random(&random) % sizeof(noise), MSG_NOSIGNAL);
+        if (i % 3 == 0)
+            setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger));
+        close(fd);
+        if (i % 10 == 0) {
+            real_client_send(healthy, 100 + i, (uint8_t)i);
+            expect_echo(healthy, room, 100 + i, (uint8_t)i);
+        }
+    }
+    close(healthy);
+    ck_assert_uint_le(atomic_load(&world.log_lines), 100);
+    real_world_stop(&world);
+    mem_free(room);
+}
+END_TEST
+
+/* At the limit of descriptors a newcomer is told by being closed, who is there goes on, and it passes. */
+START_TEST(no_descriptors_left_turns_newcomers_away)
+{
+    struct real_world world;
+    struct rlimit before;
+    struct rlimit none;
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    uint8_t room[64];
+    int healthy = -1;
+    int late = -1;
+    int next = -1;
+
+    real_world_start(&world, 1);
+    to.sin_port = htons(world.address.port);
+    healthy = real_client_connect(&world);
+    real_client_send(healthy, 16, 'a');
+    ck_assert_int_eq(real_client_receive(healthy, room, sizeof(room)), 16);
+    late = socket(AF_INET, SOCK_STREAM, 0);
+    next = dup(late);
+    close(next);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = (rlim_t)next, .rlim_max = before.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    ck_assert_int_eq(connect(late, (struct sockaddr *)&to, sizeof(to)), 0);
+    ck_assert_int_eq(real_client_receive(late, room, sizeof(room)), -1);
+    real_client_send(healthy, 16, 'b');
+    ck_assert_int_eq(real_client_receive(healthy, room, sizeof(room)), 16);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    close(late);
+    ck_assert_uint_eq(atomic_load(&world.log_lines), 1);
+    late = real_client_connect(&world);
+    real_client_send(late, 16, 'c');
+    ck_assert_int_eq(real_client_receive(late, room, sizeof(room)), 16);
+    close(late);
+    close(healthy);
+    real_world_stop(&world);
+}
+END_TEST
+
 START_TEST(listening_fails_with_a_reason)
 {
     struct real_world world;
@@ -305,6 +391,8 @@ int main(void)
     tcase_add_test(tcase, many_clients_on_several_reactors);
     tcase_add_test(tcase, file_ranges_follow_memory);
     tcase_add_test(tcase, a_truncated_range_closes_the_connection);
+    tcase_add_test(tcase, hostile_clients_do_not_disturb_healthy_ones);
+    tcase_add_test(tcase, no_descriptors_left_turns_newcomers_away);
     tcase_add_test(tcase, listening_fails_with_a_reason);
     tcase_add_test(tcase, any_address_takes_both_families);
     tcase_add_test(tcase, connecting_out_works_or_says_why);
