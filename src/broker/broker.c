@@ -209,7 +209,6 @@ static enum err note_stored(struct broker *broker, uint32_t dir)
 
 static enum err list_dirs(struct broker *broker, char message[BROKER_MESSAGE_CHARS])
 {
-    map_init(&broker->stored, rng_u64(broker->env.rng), STORED_MAX);
     for (uint32_t i = 0; i < broker->dir_count; i++) {
         struct broker_dir *dir = &broker->dirs[i];
         enum err err = log_dir_list(dir->dir, &dir->list);
@@ -457,6 +456,7 @@ enum err broker_new(const struct broker_env *env, const struct config *config, s
     rng_fill(env->rng, random, sizeof(random));
     broker->incarnation = uuid_from_random(random);
     arena_init(&broker->sequence_arena, SEQUENCE_ARENA_BYTES_MAX);
+    map_init(&broker->stored, rng_u64(env->rng), STORED_MAX);
     err = make_all(broker, message);
     if (err == ERR_OK) {
         *out = broker;
@@ -492,12 +492,7 @@ void broker_free(struct broker *broker)
         if (broker->dirs[i].dir != NULL)
             log_dir_close(broker->dirs[i].dir);
     }
-    while (broker->closed != NULL) {
-        struct closed_partition *next = broker->closed->next;
-
-        mem_free(broker->closed);
-        broker->closed = next;
-    }
+    partition_notes_free(broker->checkpoints.notes);
     mem_free(broker->dirs_text);
     arena_deinit(&broker->sequence_arena);
     mem_free(broker);

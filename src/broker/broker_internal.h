@@ -48,6 +48,20 @@ struct broker_listener {
     struct broker *broker;
 };
 
+/* The checkpoint files' turn (checkpoints.c); controller loop. */
+struct checkpoints {
+    struct loop_timer timer;
+    struct loop_task gathered;
+    struct loop_job job;
+    _Atomic(uint32_t) shards_left;
+    _Atomic(bool) incomplete; /* notes of some are missing: nothing is written this time */
+    struct partition_note *notes;
+    uint64_t written; /* a sum of what was written last: the same again is not */
+    bool busy;
+    void (*idle)(struct broker *broker); /* asked for by the stop, told once nothing is under way */
+    enum err err;
+};
+
 enum broker_state {
     BROKER_NEW,
     BROKER_STARTING,
@@ -88,6 +102,7 @@ struct broker {
                    struct bytes name);
     void *access_context;
     struct log_rate bad_requests; /* lines that clients can cause */
+    struct log_rate checkpoint_lines;
 
     /* The start and stop sequences; controller loop. */
     _Atomic(enum broker_state) state;
@@ -97,15 +112,16 @@ struct broker {
     struct metadata_start metadata_stop;
     struct metadata_request metadata_request;
     struct arena sequence_arena;
+    struct loop_task serve_task;
     struct loop_task sequence_task;
     struct loop_task stop_task;
     bool loaded; /* the partitions are the metadata's */
     bool close_failed;
-    struct closed_partition *closed;
-    uint32_t closed_count;
+    struct checkpoints checkpoints;
     struct loop_timer heartbeat_timer;
     _Atomic(int64_t) broker_epoch;
-    _Atomic(uint32_t) shards_left; /* of those that a step waits for */
+    _Atomic(uint32_t) shards_to_serve;
+    _Atomic(uint32_t) shards_left; /* of those that a step of the stop waits for */
     enum err stop_err;
     struct loop_job stop_job;
     char message[BROKER_MESSAGE_CHARS];
@@ -113,6 +129,13 @@ struct broker {
 
 extern const struct image_feature_range broker_features[];
 extern const uint32_t broker_feature_count;
+
+/* Writes the checkpoint files every now and then, from the start of service on. */
+void checkpoints_begin(struct broker *broker);
+/* No more; idle is told when nothing is under way. */
+void checkpoints_end(struct broker *broker, void (*idle)(struct broker *broker));
+/* What the shards noted, written now. Blocks. */
+MUST_CHECK enum err checkpoints_write(struct broker *broker, const struct partition_note *notes);
 
 /* The one answer to "where is this node for whoever asks on that connection": the advertised address of its listener,
  * or, where none is set and it is bound to every address, the local one of the connection. */

@@ -57,24 +57,25 @@ static void serve(struct loop_task *task)
     struct shard *shard = LIST_ENTRY(task, struct shard, start_task);
 
     shard_serve(shard);
-    if (atomic_fetch_sub(&shard->broker->shards_left, 1) == 1)
-        loop_post(shard->broker->env.controller, &shard->broker->sequence_task);
+    if (atomic_fetch_sub(&shard->broker->shards_to_serve, 1) == 1)
+        loop_post(shard->broker->env.controller, &shard->broker->serve_task);
 }
 
 static void all_serve(struct loop_task *task)
 {
-    struct broker *broker = LIST_ENTRY(task, struct broker, sequence_task);
+    struct broker *broker = LIST_ENTRY(task, struct broker, serve_task);
 
     if (!is_starting(broker))
         return;
     atomic_store(&broker->state, BROKER_SERVING);
+    checkpoints_begin(broker);
     tell(broker, ERR_OK);
 }
 
 static void begin_to_serve(struct broker *broker)
 {
-    atomic_store(&broker->shards_left, broker->shard_count);
-    broker->sequence_task.run = all_serve;
+    atomic_store(&broker->shards_to_serve, broker->shard_count);
+    broker->serve_task.run = all_serve;
     for (uint32_t i = 0; i < broker->shard_count; i++) {
         broker->shards[i].start_task.run = serve;
         loop_post(broker->shards[i].loop, &broker->shards[i].start_task);
@@ -228,47 +229,16 @@ static void stopped(struct broker *broker)
     tell(broker, broker->stop_err);
 }
 
-static enum err write_checkpoint(struct broker *broker, struct broker_dir *dir, uint32_t dir_index,
-                                 enum log_dir_checkpoint which)
-{
-    struct checkpoint_offset *entries = mem_calloc((size_t)broker->closed_count + 1, sizeof(*entries));
-    uint32_t count = 0;
-    enum err err = ERR_OK;
-
-    if (entries == NULL)
-        return ERR_NOMEM;
-    for (struct closed_partition *closed = broker->closed; closed != NULL; closed = closed->next) {
-        if (closed->dir != dir_index)
-            continue;
-        entries[count++] = (struct checkpoint_offset){
-            .topic = bytes_of_text(closed->topic),
-            .partition = closed->index,
-            .offset = which == LOG_DIR_RECOVERY_POINT ? closed->end_offset
-                      : which == LOG_DIR_START_OFFSET ? closed->start_offset
-                                                      : closed->high_watermark,
-        };
-    }
-    err = log_dir_write_checkpoint(dir->dir, which, entries, count);
-    mem_free(entries);
-    return err;
-}
-
 /* On an I/O thread: all logs are closed. */
 static void write_marks(struct loop_job *job)
 {
     struct broker *broker = LIST_ENTRY(job, struct broker, stop_job);
+    enum err err = checkpoints_write(broker, broker->checkpoints.notes);
 
-    for (uint32_t i = 0; i < broker->dir_count; i++) {
-        struct broker_dir *dir = &broker->dirs[i];
-        enum err err = ERR_OK;
-
-        for (int which = 0; which < LOG_DIR_CHECKPOINTS && err == ERR_OK; which++)
-            err = write_checkpoint(broker, dir, i, (enum log_dir_checkpoint)which);
-        if (err == ERR_OK && !broker->close_failed)
-            err = log_dir_put_clean_mark(dir->dir, atomic_load(&broker->broker_epoch));
-        if (err != ERR_OK && broker->stop_err == ERR_OK)
-            broker->stop_err = err;
-    }
+    for (uint32_t i = 0; i < broker->dir_count && err == ERR_OK && !broker->close_failed; i++)
+        err = log_dir_put_clean_mark(broker->dirs[i].dir, atomic_load(&broker->broker_epoch));
+    if (err != ERR_OK && broker->stop_err == ERR_OK)
+        broker->stop_err = err;
 }
 
 static void metadata_stopped(struct metadata_start *stop)
@@ -300,13 +270,12 @@ static void all_closed(struct loop_task *task)
         struct shard *shard = &broker->shards[i];
 
         broker->close_failed |= shard->close_failed;
-        while (shard->closed != NULL) {
-            struct closed_partition *closed = shard->closed;
+        while (shard->notes != NULL) {
+            struct partition_note *note = shard->notes;
 
-            shard->closed = closed->next;
-            closed->next = broker->closed;
-            broker->closed = closed;
-            broker->closed_count++;
+            shard->notes = note->next;
+            note->next = broker->checkpoints.notes;
+            broker->checkpoints.notes = note;
         }
     }
     if (!broker->loaded) { /* the start failed before anything was opened: what the directories say still holds */
@@ -358,11 +327,8 @@ static void drain_shard(struct loop_task *task)
     connections_drain(shard->connections, &shard->drained_task);
 }
 
-static void begin_stop(struct loop_task *task)
+static void drain(struct broker *broker)
 {
-    struct broker *broker = LIST_ENTRY(task, struct broker, stop_task);
-
-    loop_timer_stop(broker->env.controller, &broker->heartbeat_timer);
     for (uint32_t i = 0; i < broker->listeners.count; i++) {
         if (broker->bound[i] != NULL)
             net_unlisten(broker->env.net, broker->bound[i]);
@@ -374,6 +340,14 @@ static void begin_stop(struct loop_task *task)
         broker->shards[i].stop_task.run = drain_shard;
         loop_post(broker->shards[i].loop, &broker->shards[i].stop_task);
     }
+}
+
+static void begin_stop(struct loop_task *task)
+{
+    struct broker *broker = LIST_ENTRY(task, struct broker, stop_task);
+
+    loop_timer_stop(broker->env.controller, &broker->heartbeat_timer);
+    checkpoints_end(broker, drain);
 }
 
 void broker_stop(struct broker *broker, broker_done_fn *done, void *context)

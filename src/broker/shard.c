@@ -125,6 +125,7 @@ void shard_deinit(struct shard *shard)
     for (uint32_t cursor = 0; map_next(&shard->hosted, &cursor, NULL, &value);)
         mem_free(value);
     map_deinit(&shard->hosted);
+    partition_notes_free(shard->notes);
     fetch_sessions_deinit(&shard->sessions);
     arena_deinit(&shard->producer_ids.arena);
     connections_free(shard->connections);
@@ -277,30 +278,51 @@ static void closed(struct partition_close *op)
     settle(shard);
 }
 
-/* Noted before the end: what a clean close leaves on disk is what stands there now. */
-static void note_closed(struct shard *shard, const struct hosted *hosted)
+static enum err note(struct shard *shard, const struct hosted *hosted, bool is_end)
 {
     const struct partition *partition = hosted->partition;
     struct bytes topic = partition_topic(partition);
-    struct closed_partition *closed = NULL;
+    struct partition_note *made = mem_calloc(1, sizeof(*made) + topic.size + 1);
 
-    if (hosted->failed || partition_is_failed(partition) || !partition_is_ready(partition)) {
-        shard->close_failed = true;
-        return;
+    if (made == NULL)
+        return ERR_NOMEM;
+    memcpy(made->topic, topic.data, topic.size);
+    made->dir = hosted->dir;
+    made->index = partition_index(partition);
+    /* A clean close syncs what is not yet synced. */
+    made->recovery_point = is_end ? partition_end_offset(partition) : partition_synced_offset(partition);
+    made->start_offset = partition_start_offset(partition);
+    made->high_watermark = partition_high_watermark(partition);
+    made->next = shard->notes;
+    shard->notes = made;
+    return ERR_OK;
+}
+
+void partition_notes_free(struct partition_note *notes)
+{
+    while (notes != NULL) {
+        struct partition_note *next = notes->next;
+
+        mem_free(notes);
+        notes = next;
     }
-    closed = mem_calloc(1, sizeof(*closed) + topic.size + 1);
-    if (closed == NULL) {
-        shard->close_failed = true;
-        return;
-    }
-    memcpy(closed->topic, topic.data, topic.size);
-    closed->dir = hosted->dir;
-    closed->index = partition_index(partition);
-    closed->end_offset = partition_end_offset(partition);
-    closed->start_offset = partition_start_offset(partition);
-    closed->high_watermark = partition_high_watermark(partition);
-    closed->next = shard->closed;
-    shard->closed = closed;
+}
+
+static bool can_be_noted(const struct hosted *hosted)
+{
+    return hosted->partition != NULL && !hosted->failed && partition_is_ready(hosted->partition) &&
+           !partition_is_failed(hosted->partition);
+}
+
+enum err shard_note_partitions(struct shard *shard)
+{
+    void *value = NULL;
+    enum err err = ERR_OK;
+
+    for (uint32_t cursor = 0; err == ERR_OK && map_next(&shard->hosted, &cursor, NULL, &value);)
+        if (can_be_noted(value))
+            err = note(shard, value, false);
+    return err;
 }
 
 static void unhost(struct shard *shard, struct hosted *hosted, bool delete)
@@ -327,7 +349,8 @@ void shard_close(struct shard *shard, void (*settled)(struct shard *shard))
     shard->settled = settled;
     fetch_sessions_close_all(&shard->sessions);
     for (uint32_t cursor = 0; map_next(&shard->hosted, &cursor, NULL, &value);) {
-        note_closed(shard, value);
+        if (!can_be_noted(value) || note(shard, value, true) != ERR_OK)
+            shard->close_failed = true;
         unhost(shard, value, false);
     }
     shard->closing--;

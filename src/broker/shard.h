@@ -52,12 +52,12 @@ struct hosted {
     bool deleted; /* it goes because its topic went */
 };
 
-/* What is known of a partition after its clean end, for the checkpoint files. */
-struct closed_partition {
-    struct closed_partition *next;
+/* What the checkpoint files say of a partition. */
+struct partition_note {
+    struct partition_note *next;
     uint32_t dir;
     int32_t index;
-    int64_t end_offset;
+    int64_t recovery_point; /* everything below was synced */
     int64_t start_offset;
     int64_t high_watermark;
     char topic[];
@@ -105,8 +105,9 @@ struct shard {
     uint32_t sessions_ending; /* fetch sessions whose homes have not let go yet */
     bool serving;
     bool stopping;
-    bool close_failed;               /* a partition could not be closed cleanly */
-    struct closed_partition *closed; /* of those that could */
+    bool close_failed;            /* a partition could not be closed cleanly */
+    struct partition_note *notes; /* of those that could; while the node runs, of all, for the checkpoints */
+    struct loop_task note_task;
     struct held_stream held[SHARD_HELD_STREAMS_MAX];
     uint32_t held_count;
     void (*settled)(struct shard *shard); /* told when closing and sessions_ending come to 0 after shard_close */
@@ -139,6 +140,9 @@ void shard_serve(struct shard *shard);
 void shard_accepted(struct shard *shard, struct connection_listener *listener, struct net_stream *stream);
 /* The node stops: nothing waits any more. */
 void shard_end_waits(struct shard *shard);
+/* Notes all partitions that are loaded. ERR_NOMEM: some are missing. */
+MUST_CHECK enum err shard_note_partitions(struct shard *shard);
+void partition_notes_free(struct partition_note *notes);
 /* Closes all fetch sessions and partitions; settled is told once, when all are gone. */
 void shard_close(struct shard *shard, void (*settled)(struct shard *shard));
 

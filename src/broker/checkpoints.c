@@ -1,0 +1,166 @@
+/* The checkpoint files of the log directories while the node runs: each shard notes its partitions, an I/O thread
+ * writes. A start after a crash reads logs from the recovery point on, so the files follow what has been synced
+ * closely: well within log.flush.offset.checkpoint.interval.ms, and only when something moved. */
+#include "base/mem.h"
+#include "broker/broker_internal.h"
+
+enum { CHECKPOINT_INTERVAL_MS_MAX = 1000 }; /* a crash under full load leaves a second or two to be read again */
+
+static enum err write_one(struct broker *broker, uint32_t dir, enum log_dir_checkpoint which,
+                          const struct partition_note *notes, struct checkpoint_offset *entries)
+{
+    uint32_t count = 0;
+
+    for (const struct partition_note *note = notes; note != NULL; note = note->next) {
+        if (note->dir != dir)
+            continue;
+        entries[count++] = (struct checkpoint_offset){
+            .topic = bytes_of_text(note->topic),
+            .partition = note->index,
+            .offset = which == LOG_DIR_RECOVERY_POINT ? note->recovery_point
+                      : which == LOG_DIR_START_OFFSET ? note->start_offset
+                                                      : note->high_watermark,
+        };
+    }
+    return log_dir_write_checkpoint(broker->dirs[dir].dir, which, entries, count);
+}
+
+enum err checkpoints_write(struct broker *broker, const struct partition_note *notes)
+{
+    struct checkpoint_offset *entries = NULL;
+    size_t count = 1;
+    enum err err = ERR_OK;
+
+    for (const struct partition_note *note = notes; note != NULL; note = note->next)
+        count++;
+    entries = mem_calloc(count, sizeof(*entries));
+    if (entries == NULL)
+        return ERR_NOMEM;
+    for (uint32_t dir = 0; dir < broker->dir_count; dir++)
+        for (int which = 0; which < LOG_DIR_CHECKPOINTS && err == ERR_OK; which++)
+            err = write_one(broker, dir, (enum log_dir_checkpoint)which, notes, entries);
+    mem_free(entries);
+    return err;
+}
+
+static void turn_over(struct broker *broker);
+
+static void write_them(struct loop_job *job)
+{
+    struct checkpoints *checkpoints = LIST_ENTRY(job, struct checkpoints, job);
+    struct broker *broker = LIST_ENTRY(checkpoints, struct broker, checkpoints);
+
+    checkpoints->err = checkpoints_write(broker, checkpoints->notes);
+}
+
+static void written(struct loop_job *job)
+{
+    struct checkpoints *checkpoints = LIST_ENTRY(job, struct checkpoints, job);
+    struct broker *broker = LIST_ENTRY(checkpoints, struct broker, checkpoints);
+
+    if (checkpoints->err != ERR_OK) {
+        checkpoints->written = 0;
+        log_line_rated(&broker->log, &broker->checkpoint_lines, LOG_WARN, "checkpoints cannot be written err=%s",
+                       err_name(checkpoints->err));
+    }
+    turn_over(broker);
+}
+
+/* Order does not matter to it, nor which shard told first. */
+static uint64_t sum_of(const struct partition_note *notes)
+{
+    uint64_t sum = 1;
+
+    for (const struct partition_note *note = notes; note != NULL; note = note->next)
+        sum += 1 + (uint64_t)note->recovery_point * 3 + (uint64_t)note->start_offset * 5 +
+               (uint64_t)note->high_watermark * 7;
+    return sum;
+}
+
+static void gathered(struct loop_task *task)
+{
+    struct checkpoints *checkpoints = LIST_ENTRY(task, struct checkpoints, gathered);
+    struct broker *broker = LIST_ENTRY(checkpoints, struct broker, checkpoints);
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < broker->shard_count; i++) {
+        struct shard *shard = &broker->shards[i];
+
+        while (shard->notes != NULL) {
+            struct partition_note *note = shard->notes;
+
+            shard->notes = note->next;
+            note->next = checkpoints->notes;
+            checkpoints->notes = note;
+        }
+    }
+    sum = sum_of(checkpoints->notes);
+    if (atomic_load(&checkpoints->incomplete) || sum == checkpoints->written) {
+        turn_over(broker);
+        return;
+    }
+    checkpoints->written = sum;
+    checkpoints->job.run = write_them;
+    checkpoints->job.done = written;
+    loop_submit(broker->env.controller, &checkpoints->job);
+}
+
+static void note_all(struct loop_task *task)
+{
+    struct shard *shard = LIST_ENTRY(task, struct shard, note_task);
+    struct checkpoints *checkpoints = &shard->broker->checkpoints;
+
+    /* While partitions load their old lines must not be lost from the files. */
+    if (shard->loading > 0 || shard_note_partitions(shard) != ERR_OK)
+        atomic_store(&checkpoints->incomplete, true);
+    if (atomic_fetch_sub(&checkpoints->shards_left, 1) == 1)
+        loop_post(shard->broker->env.controller, &checkpoints->gathered);
+}
+
+static void due(struct loop_timer *timer)
+{
+    struct checkpoints *checkpoints = LIST_ENTRY(timer, struct checkpoints, timer);
+    struct broker *broker = LIST_ENTRY(checkpoints, struct broker, checkpoints);
+
+    checkpoints->busy = true;
+    checkpoints->gathered.run = gathered;
+    atomic_store(&checkpoints->incomplete, false);
+    atomic_store(&checkpoints->shards_left, broker->env.reactor_count);
+    for (uint32_t i = 0; i < broker->env.reactor_count; i++) {
+        broker->shards[i].note_task.run = note_all;
+        loop_post(broker->shards[i].loop, &broker->shards[i].note_task);
+    }
+}
+
+void checkpoints_begin(struct broker *broker)
+{
+    struct checkpoints *checkpoints = &broker->checkpoints;
+    int64_t interval_ms = config_int(broker->config, CONFIG_LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS);
+
+    if (interval_ms > CHECKPOINT_INTERVAL_MS_MAX)
+        interval_ms = CHECKPOINT_INTERVAL_MS_MAX;
+    checkpoints->timer.fired = due;
+    loop_timer_start(broker->env.controller, &checkpoints->timer,
+                     loop_now_ns(broker->env.controller) + interval_ms * INT64_C(1000000));
+}
+
+static void turn_over(struct broker *broker)
+{
+    struct checkpoints *checkpoints = &broker->checkpoints;
+
+    checkpoints->busy = false;
+    partition_notes_free(checkpoints->notes);
+    checkpoints->notes = NULL;
+    if (checkpoints->idle != NULL)
+        checkpoints->idle(broker);
+    else
+        checkpoints_begin(broker);
+}
+
+void checkpoints_end(struct broker *broker, void (*idle)(struct broker *broker))
+{
+    loop_timer_stop(broker->env.controller, &broker->checkpoints.timer);
+    broker->checkpoints.idle = idle;
+    if (!broker->checkpoints.busy)
+        idle(broker);
+}
