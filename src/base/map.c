@@ -189,7 +189,7 @@ static void deinit(struct map_table *table)
 {
     mem_free(table->entries);
     mem_free(table->slots);
-    init(table, table->seed, table->count_max);
+    *table = (struct map_table){.seed = table->seed, .count_max = table->count_max};
 }
 
 void map_init(struct map *map, uint64_t seed, uint32_t count_max)

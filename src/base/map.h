@@ -42,7 +42,8 @@ enum { MAP_COUNT_MAX = 1 << 28 };
 
 /* An empty map takes no memory. count_max: 1 to MAP_COUNT_MAX. */
 void map_init(struct map *map, uint64_t seed, uint32_t count_max);
-/* Frees the table, not the values. The map is empty afterwards and may be used again. */
+/* Frees the table, not the values. The map is empty afterwards and may be used again. Does nothing to one that is all
+ * zero, so that what was half made can be undone. */
 void map_deinit(struct map *map);
 uint32_t map_count(const struct map *map);
 /* NULL when the key is not there. */
