@@ -3,7 +3,8 @@
 import re
 import time
 
-from harness.runner import Different
+from harness.broker import Kafka
+from harness.runner import Different, ottla_only
 
 NEEDS = ("kafka",)
 
@@ -164,6 +165,36 @@ def test_dump_log_reads_our_files(env):
         contains(out, r"producerId: \d+ producerEpoch: 0 .*lastSequence: 5999 lastOffset: 5999")
         epochs = (folder / "leader-epoch-checkpoint").read_text(encoding="ascii").split()
         env.see("epoch checkpoint", epochs, ["0", "1", "0", "0"])
+
+
+@ottla_only
+def test_data_directory_changes_hands(env):
+    """Apache Kafka takes over a directory that we formatted and wrote, writes on in it, and gives it back."""
+    node = env.new_broker()
+    other = Kafka(node.home)
+    try:
+        node.start()
+        topic = env.topic(1, "hands", node=node, retention_ms=3600000)
+        env.tool("kafka-console-producer", "--topic", topic, node=node, stdin="ours 1\nours 2\n")
+        node.stop()
+        other.start()
+        described = env.tool("kafka-topics", "--describe", "--topic", topic, node=other)
+        contains(described, r"PartitionCount: 1\s+ReplicationFactor: 1\s", r"Configs:.*retention\.ms=3600000")
+        if consume(env, topic, node=other, count=2) != "ours 1\nours 2\n":
+            raise Different("Kafka reads other records than we wrote")
+        env.tool("kafka-topics", "--create", "--topic", "theirs", "--partitions", 1, node=other)
+        env.tool("kafka-console-producer", "--topic", "theirs", node=other, stdin="theirs 1\n")
+        other.stop()
+        node.start()
+        contains(env.tool("kafka-topics", "--describe", "--topic", "theirs", node=node), "PartitionCount: 1")
+        theirs = consume(env, "theirs", node=node, count=1)
+        if theirs != "theirs 1\n":
+            raise Different(f"we read {theirs!r} of what Kafka wrote")
+        env.tool("kafka-console-producer", "--topic", topic, node=node, stdin="ours 3\n")
+        node.stop()
+    finally:
+        node.kill()
+        other.kill()
 
 
 def dump_segments(env, folder, lines):

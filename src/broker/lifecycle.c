@@ -168,30 +168,6 @@ static void register_broker(struct broker *broker)
     ask(broker, CONTROLLER_REGISTER_BROKER, registered);
 }
 
-static void controller_registered(struct metadata_request *request)
-{
-    struct broker *broker = LIST_ENTRY(request, struct broker, metadata_request);
-
-    if (!is_starting(broker))
-        return;
-    if (request->request.err != ERR_OK)
-        log_warn(&broker->log, "the controller is not registered err=%s", err_name(request->request.err));
-    register_broker(broker);
-}
-
-static void register_controller(struct broker *broker)
-{
-    broker->metadata_request.request.register_controller = (struct register_controller){
-        .controller_id = broker->node_id,
-        .incarnation = broker->incarnation,
-        .endpoints = &broker->voter_endpoint,
-        .endpoint_count = 1,
-        .features = broker_features,
-        .feature_count = broker_feature_count,
-    };
-    ask(broker, CONTROLLER_REGISTER_CONTROLLER, controller_registered);
-}
-
 static void metadata_started(struct metadata_start *start)
 {
     struct broker *broker = LIST_ENTRY(start, struct broker, metadata_start);
@@ -204,7 +180,7 @@ static void metadata_started(struct metadata_start *start)
     }
     broker->loaded = true;
     set_strays_aside(broker);
-    register_controller(broker);
+    register_broker(broker);
 }
 
 void broker_start(struct broker *broker, broker_done_fn *done, void *context)
