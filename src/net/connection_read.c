@@ -83,7 +83,7 @@ static const char *frame_limit_name(const struct connection *connection, size_t 
     if (max == connection->listener->request_bytes_max)
         return "socket.request.max.bytes";
     if (max == connection->set->gate.budget->share)
-        return "a connection's share of ottla.connections.memory.bytes";
+        return "memory that one request may have here";
     return "limit before authentication";
 }
 
