@@ -7,6 +7,7 @@ none is started, and every function named test_* is a test, taking an Env. Its d
 import contextlib
 import importlib
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -63,6 +64,15 @@ class Env:
         """A broker that is not started yet, on an empty directory."""
         number = next(self._numbers)
         return self._make_broker(self.folder / f"broker-{number}", config)
+
+    @property
+    def sanitized(self):
+        """Whether the broker carries sanitizers, which eat memory and time of their own."""
+        options = self.build / "meson-info/intro-buildoptions.json"
+        if not options.exists():
+            return False
+        values = {option["name"]: option["value"] for option in json.loads(options.read_text(encoding="utf-8"))}
+        return bool(values.get("asan") or values.get("tsan"))
 
     @contextlib.contextmanager
     def own_broker(self, **config):
