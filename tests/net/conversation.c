@@ -189,7 +189,7 @@ void conversation_expect(struct conversation *c, const char *told)
 
 const char *conversation_answers(struct double_stream *stream)
 {
-    static char tags[512];
+    static char tags[2048];
     size_t count = 0;
     size_t at = 0;
 

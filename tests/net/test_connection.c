@@ -772,6 +772,120 @@ START_TEST(half_frames_cannot_fill_the_budget_for_good)
 }
 END_TEST
 
+/* --- anything at all --- */
+
+enum { STEPS = 400, TAGS = 200, SENT_MAX = 1000 };
+
+static uint64_t draw(uint64_t *state, uint64_t bound)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state % bound;
+}
+
+static void end_any_exchange(uint64_t *random)
+{
+    uint64_t first = draw(random, 256);
+
+    for (uint64_t i = 0; i < 256; i++) {
+        uint8_t tag = (uint8_t)(first + i);
+
+        if (c.exchanges[tag] == NULL)
+            continue;
+        conversation_reply(&c, (char)tag);
+        return;
+    }
+}
+
+/* One random step; wanted collects the tags that have to be answered. */
+static void random_step(struct double_stream *stream, uint64_t *random, char *wanted, uint32_t *wanted_count,
+                        uint32_t *sent)
+{
+    static const char kinds[] = "SSPPPWN";
+    char kind = kinds[draw(random, sizeof(kinds) - 1)];
+    char tag = (char)(1 + *sent % TAGS);
+    uint64_t size = draw(random, 10) == 0 ? 30000 + draw(random, 40000) : 8 + draw(random, 700);
+
+    switch (draw(random, 10)) {
+    case 0:
+        stream->read_max = 1 + draw(random, 5000);
+        break;
+    case 1:
+        stream->out_room = draw(random, 3) == 0 ? 0 : draw(random, 200000);
+        break;
+    case 2:
+        end_any_exchange(random);
+        break;
+    case 3:
+        connection_mute(c.connection, c.loop.now_ns + (int64_t)draw(random, 20) * 1000000);
+        break;
+    case 4:
+        double_wait(&c.loop, (int64_t)draw(random, 30));
+        break;
+    default:
+        if (stream->in_end + size + 4 > DOUBLE_ROOM / 2 || *sent == SENT_MAX)
+            break;
+        conversation_frame(stream, kind, tag, (uint32_t)size);
+        (*sent)++;
+        if (kind != 'N')
+            wanted[(*wanted_count)++] = tag;
+    }
+    double_tell(&c.loop, stream);
+    c.told_size = 0;
+}
+
+static void random_conversation(uint64_t seed)
+{
+    char wanted[SENT_MAX + 1] = "";
+    uint32_t wanted_count = 0;
+    uint32_t sent = 0;
+    uint64_t random = seed;
+    bool ends_early = draw(&random, 2) == 0;
+    struct double_stream *stream = NULL;
+
+    conversation_start(&c, draw(&random, 2) == 0 ? BUDGET : 400000);
+    c.ends_when_abandoned = draw(&random, 2) == 0;
+    c.listener.idle_ms_max = 0;
+    stream = conversation_connect(&c);
+    for (int step = 0; step < STEPS; step++)
+        random_step(stream, &random, wanted, &wanted_count, &sent);
+    stream->read_max = SIZE_MAX;
+    stream->out_room = SIZE_MAX;
+    if (ends_early) {
+        /* What was answered is a beginning of what should be, and its end owes nothing. */
+        connections_abort(c.connections);
+        double_turn(&c.loop);
+    } else {
+        for (int i = 0; i < 3 * SENT_MAX; i++) {
+            double_tell(&c.loop, stream);
+            double_wait(&c.loop, 100);
+            end_any_exchange(&random);
+            c.told_size = 0;
+        }
+        ck_assert_uint_eq(stream->in_start, stream->in_end);
+        ck_assert_uint_eq(strlen(conversation_answers(stream)), wanted_count);
+    }
+    if (!ends_early || stream->out_size == 0)
+        ck_assert_int_eq(strncmp(conversation_answers(stream), wanted, strlen(conversation_answers(stream))), 0);
+    if (!c.ends_when_abandoned)
+        for (int i = 0; i < 256; i++)
+            end_any_exchange(&random);
+    c.told_size = 0;
+    conversation_end(&c);
+    double_stream_free(stream);
+}
+
+/* Pieces, slow readers, mutes, overlap and endings at random: every request is answered once and in its place. */
+START_TEST(random_conversations_are_answered_in_order)
+{
+    end();
+    for (uint64_t seed = 1; seed <= 150; seed++) {
+        random_conversation(seed * 0x9e3779b97f4a7c15ULL);
+    }
+}
+END_TEST
+
 /* --- memory running out --- */
 
 /* The test is linked with -Wl,--wrap: the allocation with this number fails, and all after it if so wanted. */
@@ -878,6 +992,7 @@ int main(void)
     tcase_add_test(tcase, a_full_budget_stops_reading_until_memory_is_freed);
     tcase_add_test(tcase, reserve_listeners_read_while_clients_cannot);
     tcase_add_test(tcase, half_frames_cannot_fill_the_budget_for_good);
+    tcase_add_test(tcase, random_conversations_are_answered_in_order);
     tcase_add_test(tcase, any_allocation_may_fail);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);
