@@ -612,6 +612,55 @@ START_TEST(failed_sync_fences)
 }
 END_TEST
 
+/* DESIGN 8: with flush.messages=1 what was acknowledged survives the power going at any call of the disk. */
+START_TEST(acknowledged_survives_power_cuts)
+{
+    for (uint64_t k = 1;; k++) {
+        struct produce produces[16];
+        struct closing closing = {.op.done = was_closed};
+        int64_t acked_end = 0;
+        bool struck = false;
+
+        begin(k);
+        spec.config.flush_messages = 1;
+        spec.config.segment_bytes = 1200;
+        sim_fs_set_fault(&world.disk, SIM_FS_DIE, SIM_FS_ANY, k, ERR_IO);
+        ck_assert_int_eq(partition_new(&world.env, &spec, NULL, NULL, &partition), ERR_OK);
+        for (int i = 0; i < 16; i++) {
+            produce_start(&produces[i], &(struct batch_make){.value_bytes = 100, .fill = (uint8_t)i},
+                          i % 3 == 0 ? 1 : -1);
+            if (i % 4 == 3)
+                world_run(&world, &produces[i].done);
+        }
+        spec.recovery_point = k % 2 == 0 ? partition_recovery_point(partition) : 0;
+        for (int i = 0; i < 16; i++) {
+            world_run(&world, &produces[i].done);
+            if (produces[i].op.err == ERR_OK) {
+                ck_assert_int_eq(produces[i].op.base_offset, acked_end);
+                acked_end++;
+            }
+        }
+        struck = sim_fs_fault_struck(&world.disk);
+        partition_fail(partition, ERR_IO);
+        partition_close(partition, &closing.op);
+        world_run(&world, &closing.done);
+        sim_fs_cut(&world.disk);
+        spec.clean = false;
+        open_partition();
+        world_run(&world, &ready);
+        ck_assert_int_ge(partition_end_offset(partition), acked_end);
+        for (int64_t offset = 0; offset < acked_end; offset++) {
+            struct fetch read = plain_fetch();
+
+            ck_assert_uint_gt(fetch(&read, offset, PARTITION_READ_LOG_END), 0);
+        }
+        end();
+        if (!struck)
+            break;
+    }
+}
+END_TEST
+
 START_TEST(bad_batches_are_refused)
 {
     struct produce bad = {0};
@@ -690,6 +739,7 @@ int main(void)
     tcase_add_test(tests, every_produce_ends);
     tcase_add_test(tests, full_disk_refuses_and_goes_on);
     tcase_add_test(tests, failed_sync_fences);
+    tcase_add_test(tests, acknowledged_survives_power_cuts);
     tcase_add_test(tests, bad_batches_are_refused);
     tcase_add_test(tests, topic_codec_wins);
     tcase_set_timeout(tests, 60);
