@@ -11,6 +11,8 @@ enum {
     CONTROLLER_SCRATCH_BYTES_MAX = 256 * 1024 * 1024, /* records of one step, before they are encoded */
     TOPIC_PARTITIONS_MAX = 1000 * 1000,               /* of one topic; a partition id beyond it is taken for damage */
     SNAPSHOT_BYTES_MAX = 1024 * 1024 * 1024,          /* of a file that is read whole */
+    METADATA_SEGMENT_BYTES_MAX = 64 * 1024 * 1024,    /* a start checks the whole active segment, so it stays small,
+                                                         whatever    metadata.log.segment.bytes allows */
     IDLE_SYNC_EVERY = 20,              /* NoOp records between two syncs that they ask for: 10 s by default */
     SNAPSHOTS_KEPT = 2,                /* the newest, and one before it should that prove damaged */
     SNAPSHOT_BATCH_RECORDS_MAX = 1024, /* records in one batch of a snapshot, as Kafka has it */

@@ -94,6 +94,7 @@ static enum err read_batch(void *context, struct bytes batch)
         return ERR_DAMAGED;
     if (batch_last_offset(&header) < loaded->snapshot.end_offset)
         return ERR_OK; /* the snapshot has it */
+    loaded->bytes_behind += header.size;
     err = loader_batch(&loaded->loader, batch, LOADER_OWN_OFFSETS);
     /* Records of a quorum's own in the log itself take the place of the bootstrap snapshot's. */
     if (err == ERR_OK && batch_has(&header, BATCH_CONTROL) && loaded->loader.facts.has_voters &&
@@ -110,7 +111,7 @@ static enum err open_log(const struct partition_env *env, int64_t segment_bytes,
 
     spec.topic_id = (struct uuid){{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
     log_config_init(&spec.config);
-    spec.config.segment_bytes = segment_bytes;
+    spec.config.segment_bytes = segment_bytes < METADATA_SEGMENT_BYTES_MAX ? segment_bytes : METADATA_SEGMENT_BYTES_MAX;
     spec.config.max_message_bytes = METADATA_BATCH_BYTES_MAX;
     spec.config.retention_ms = -1;
     spec.config.retention_bytes = -1;

@@ -17,6 +17,7 @@ struct metadata_loaded {
     struct loader loader;              /* image and facts of the quorum, up to the log's end */
     struct image *bootstrap;           /* what an empty log begins with; empty: our defaults */
     struct quorum_state state;         /* as it was read */
+    uint64_t bytes_behind;             /* of the log, behind that snapshot */
     struct snapshot_id snapshot;       /* the newest; end_offset 0: none but the bootstrap one */
     char dir[SNAPSHOT_PATH_CHARS_MAX]; /* of the log: <metadata dir>/__cluster_metadata-0 */
 };

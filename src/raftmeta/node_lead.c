@@ -67,6 +67,7 @@ static void activated(struct metadata_request *request)
     struct metadata_node *node = request->node;
 
     node->activating = false;
+    node->bytes_since_snapshot += node->loaded->bytes_behind;
     arena_reset(&node->activation_arena);
     metadata_loaded_deinit(node->loaded);
     mem_free(node->loaded);
