@@ -1,8 +1,8 @@
 #include "net/double.h"
 
-#include <check.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/list.h"
 #include "base/mem.h"
 
@@ -34,8 +34,7 @@ static void defer(struct loop *loop, struct loop_task *task)
 static void submit(struct loop *loop, struct loop_job *job)
 {
     (void)loop;
-    (void)job;
-    ck_abort_msg("no jobs here");
+    assert(job == NULL); /* there are none here */
 }
 
 static void timer_start(struct loop *loop, struct loop_timer *timer, int64_t due_ns)
@@ -65,17 +64,20 @@ static const struct loop_ops loop_ops = {
 
 void double_loop_init(struct double_loop *loop, uint32_t index)
 {
+    enum err err = ERR_OK;
+
     *loop = (struct double_loop){.loop = {.ops = &loop_ops, .name = "double", .index = index}, .now_ns = 1000000000};
     loop->posted_last = &loop->posted;
     loop->deferred_last = &loop->deferred;
-    ck_assert_int_eq(timer_heap_init(&loop->timers), ERR_OK);
+    err = timer_heap_init(&loop->timers);
+    assert(err == ERR_OK);
 }
 
 void double_loop_deinit(struct double_loop *loop)
 {
-    ck_assert_ptr_null(loop->posted);
-    ck_assert_ptr_null(loop->deferred);
-    ck_assert_ptr_null(timer_heap_first(&loop->timers));
+    assert(loop->posted == NULL);
+    assert(loop->deferred == NULL);
+    assert(timer_heap_first(&loop->timers) == NULL);
     timer_heap_deinit(&loop->timers);
 }
 
@@ -127,7 +129,7 @@ static enum err stream_read(struct net_stream *base, void *to, size_t size, size
     struct double_stream *stream = stream_of(base);
     size_t there = stream->in_end - stream->in_start;
 
-    ck_assert(!stream->closed);
+    assert(!stream->closed);
     if (there == 0)
         return stream->peer_ended ? ERR_CLOSED : ERR_WOULD_BLOCK;
     if (there > size)
@@ -144,7 +146,7 @@ static enum err stream_write(struct net_stream *base, const struct slice *slices
 {
     struct double_stream *stream = stream_of(base);
 
-    ck_assert(!stream->closed);
+    assert(!stream->closed);
     stream->writes++;
     *written = 0;
     if (stream->broken)
@@ -152,7 +154,7 @@ static enum err stream_write(struct net_stream *base, const struct slice *slices
     for (uint32_t i = 0; i < count && stream->out_room > 0; i++) {
         size_t size = slices[i].size < stream->out_room ? slices[i].size : stream->out_room;
 
-        ck_assert_uint_le(stream->out_size + size, DOUBLE_ROOM);
+        assert(stream->out_size + size <= DOUBLE_ROOM);
         memcpy(stream->out + stream->out_size, slices[i].data, size);
         stream->out_size += size;
         stream->out_room -= size;
@@ -165,14 +167,14 @@ static enum err stream_write(struct net_stream *base, const struct slice *slices
 
 static void stream_want(struct net_stream *base, bool readable, bool writable)
 {
-    ck_assert(!stream_of(base)->closed);
+    assert(!stream_of(base)->closed);
     stream_of(base)->wants_read = readable;
     stream_of(base)->wants_write = writable;
 }
 
 static void stream_close(struct net_stream *base, bool abort)
 {
-    ck_assert(!stream_of(base)->closed);
+    assert(!stream_of(base)->closed);
     stream_of(base)->closed = true;
     stream_of(base)->aborted = abort;
     stream_of(base)->wants_read = false;
@@ -190,14 +192,14 @@ struct double_stream *double_stream_new(struct double_loop *loop)
 {
     struct double_stream *stream = mem_calloc(1, sizeof(*stream));
 
-    ck_assert_ptr_nonnull(stream);
+    assert(stream != NULL);
     stream->stream.ops = &stream_ops;
     stream->stream.loop = &loop->loop;
     stream->stream.peer = (struct net_address){.host = "10.0.0.9", .port = 5000};
     stream->stream.local = (struct net_address){.host = "10.0.0.1", .port = 9092};
     stream->in = mem_alloc(DOUBLE_ROOM);
     stream->out = mem_alloc(DOUBLE_ROOM);
-    ck_assert(stream->in != NULL && stream->out != NULL);
+    assert(stream->in != NULL && stream->out != NULL);
     stream->read_max = SIZE_MAX;
     stream->out_room = SIZE_MAX;
     return stream;
@@ -205,7 +207,7 @@ struct double_stream *double_stream_new(struct double_loop *loop)
 
 void double_stream_free(struct double_stream *stream)
 {
-    ck_assert(stream->closed);
+    assert(stream->closed);
     mem_free(stream->in);
     mem_free(stream->out);
     mem_free(stream);
@@ -213,7 +215,7 @@ void double_stream_free(struct double_stream *stream)
 
 void double_arrive(struct double_stream *stream, const void *data, size_t size)
 {
-    ck_assert_uint_le(stream->in_end + size, DOUBLE_ROOM);
+    assert(stream->in_end + size <= DOUBLE_ROOM);
     memcpy(stream->in + stream->in_end, data, size);
     stream->in_end += size;
 }
@@ -232,7 +234,7 @@ static void keep_line(struct log_sink *sink, enum log_level level, const char *l
     struct double_log *log = LIST_ENTRY(sink, struct double_log, sink);
 
     (void)level;
-    ck_assert_uint_lt(size, sizeof(log->last));
+    assert(size < sizeof(log->last));
     memcpy(log->last, line, size);
     log->last[size] = '\0';
     log->lines++;
