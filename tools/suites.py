@@ -21,6 +21,7 @@ CI = os.environ.get('CI') == 'true'
 BUDGET = {'builds': 360, 'unit': 240, 'simulation': 300, 'clients': 360, 'fuzz': 120}
 
 FETCH_SECONDS_MAX = 900  # the clients' packages, once a machine
+MEMORY_TESTS = r'wire\.test_hostile_frames$'  # AddressSanitizer keeps what was freed for a while
 FUZZ_SLACK_SECONDS = 20
 FUZZ_START_SECONDS = 2  # reading the corpus
 
@@ -205,7 +206,10 @@ def clients(suite):
         print_tail(output, 'clients-setup')
     print(f'  fetched what they need ({time.monotonic() - since:.0f} s, not of their share)', flush=True)
     suite.started = time.monotonic()
-    suite.step('stock clients and tools', ['integration/run', broker], 'clients')
+    suite.step('stock clients and tools, ASan and UBSan', ['integration/run', broker, '-k', f'^(?!{MEMORY_TESTS})'], 'clients')
+    if 'build/release' not in NOT_BUILT:
+        suite.step('resident memory, release build', ['integration/run', 'build/release/src/ottla', '-k', MEMORY_TESTS],
+                   'clients-memory')
     with open(os.path.join(LOGS, 'clients.log'), encoding='utf-8', errors='replace') as log:
         for name, why in re.findall(r'^---- (\S+): not run: (.*)$', log.read(), re.M):
             print(f'  not run: {name}: {why}' + (' (a failure, since CI=true)' if CI else ''), flush=True)
