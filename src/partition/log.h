@@ -140,8 +140,7 @@ struct log_read {
     struct slice slices[LOG_READ_SLICES_MAX]; /* file ranges hold a reference to their file, now the caller's: give it
                                                  back with fs_file_drop */
     uint32_t slice_count;
-    size_t size;         /* bytes over all slices; it starts with the batch that holds offset; the last one may be cut
-                            short where bytes_max says so */
+    size_t size;         /* bytes over all slices: whole batches, from the one that holds offset on */
     int64_t next_offset; /* the end of what was read, where it is known; else -1 */
     /* the log's */
     struct list_node node;

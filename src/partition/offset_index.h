@@ -35,6 +35,8 @@ void offset_index_deinit(struct offset_index *index);
 MUST_CHECK enum err offset_index_add(struct offset_index *index, uint32_t relative_offset, uint32_t position);
 /* Position of the greatest entry whose offset is at most relative_offset; 0 when there is none. */
 uint32_t offset_index_position(const struct offset_index *index, uint32_t relative_offset);
+/* The greatest indexed position that is at most `position`; 0 when there is none. A batch begins there. */
+uint32_t offset_index_boundary(const struct offset_index *index, uint32_t position);
 /* Entries that point at or behind size, or at offsets from relative_offset on, go. */
 void offset_index_cut(struct offset_index *index, uint32_t relative_offset, uint64_t size);
 

@@ -17,6 +17,7 @@ START_TEST(finds_at_or_below)
         uint32_t entry = offset / 10 > 100 ? 100 : offset / 10;
 
         ck_assert_uint_eq(offset_index_position(&index, offset), entry * 100);
+        ck_assert_uint_eq(offset_index_boundary(&index, offset * 10 + 9), entry * 100);
     }
     offset_index_cut(&index, 500, 10000000);
     ck_assert_uint_eq(index.count, 49);

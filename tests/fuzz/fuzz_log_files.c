@@ -1,0 +1,309 @@
+/*
+ * The files of a partition and of a log directory out of any bytes. The first byte picks the file (the low bits below)
+ * and how it is opened; the rest is its content, beside whole files of a small log. Shows: no bytes on the disk crash,
+ * hang or bloat us; what is read is whole and checks; a log that opens can be written to, closed and opened again with
+ * the same end.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "partition/log.h"
+#include "partition/log_dir.h"
+#include "protocol/batch_build.h"
+#include "sim/sim_fs.h"
+
+enum file {
+    FILE_LOG,
+    FILE_INDEX,
+    FILE_TIME_INDEX,
+    FILE_SNAPSHOT,
+    FILE_EPOCHS,
+    FILE_TOPIC_ID,
+    FILE_CHECKPOINT,
+    FILE_META, /* and the clean-shutdown mark */
+    FILE_COUNT,
+};
+
+enum {
+    FUZZ_UNCLEAN = 8,
+    FUZZ_MEND = 16, /* set magic, length and CRC of each batch of the log right first */
+    BATCHES = 12,
+    LOG_BYTES_MAX = 4096,
+};
+
+static const char *const names[FILE_COUNT] = {
+    [FILE_LOG] = "/data/t-0/00000000000000000000.log",
+    [FILE_INDEX] = "/data/t-0/00000000000000000000.index",
+    [FILE_TIME_INDEX] = "/data/t-0/00000000000000000000.timeindex",
+    [FILE_SNAPSHOT] = "/data/t-0/00000000000000000012.snapshot",
+    [FILE_EPOCHS] = "/data/t-0/leader-epoch-checkpoint",
+    [FILE_TOPIC_ID] = "/data/t-0/partition.metadata",
+    [FILE_CHECKPOINT] = "/data/recovery-point-offset-checkpoint",
+    [FILE_META] = "/data/meta.properties",
+};
+
+struct world {
+    struct sim sim;
+    struct sim_fs disk;
+    struct log log;
+    struct log_sink sink;
+    struct partition_files files;
+    struct partition_env env;
+    struct partition_log_spec spec;
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void no_line(struct log_sink *sink, enum log_level level, const char *line, uint32_t size)
+{
+    (void)sink;
+    (void)level;
+    (void)line;
+    (void)size;
+}
+
+static size_t batch_make(uint8_t *to, size_t room, int64_t offset)
+{
+    struct batch_builder builder;
+    struct batch_spec spec;
+    uint8_t *batch = NULL;
+    size_t size = 0;
+
+    batch_spec_init(&spec);
+    spec.base_offset = offset;
+    spec.leader_epoch = 0;
+    batch_builder_init(&builder, &spec);
+    if (batch_builder_append(&builder, 1000 + offset, (struct bytes){0}, BYTES_LITERAL("a value of some bytes"), NULL,
+                             0) != ERR_OK ||
+        batch_builder_finish(&builder, &batch, &size) != ERR_OK)
+        abort();
+    assert(size <= room);
+    memcpy(to, batch, size);
+    batch_builder_deinit(&builder);
+    return size;
+}
+
+static void lay_out(struct world *world)
+{
+    uint8_t content[LOG_BYTES_MAX];
+    size_t size = 0;
+
+    for (int64_t offset = 0; offset < BATCHES; offset++)
+        size += batch_make(content + size, sizeof(content) - size, offset);
+    sim_fs_poke(&world->disk, names[FILE_LOG], bytes_of(content, size));
+    sim_fs_poke(&world->disk, names[FILE_EPOCHS], BYTES_LITERAL("0\n1\n0 0\n"));
+    sim_fs_poke(&world->disk, names[FILE_TOPIC_ID], BYTES_LITERAL("version: 0\ntopic_id: AQIDBAUGRwiJCgsMDQ4PEA"));
+}
+
+static void begin(struct world *world)
+{
+    static const uint8_t id[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+
+    *world = (struct world){0};
+    sim_init(&world->sim, 1);
+    sim_fs_init(&world->disk, &world->sim);
+    world->sink.write = no_line;
+    world->log = (struct log){.sink = &world->sink, .clock = &world->sim.clock, .node_id = 1, .room = "partition"};
+    partition_files_init(&world->files, 0);
+    world->env = (struct partition_env){
+        .fs = &world->disk.fs,
+        .loop = sim_loop_new(&world->sim, "reactor-0", 0),
+        .clock = &world->sim.clock,
+        .rng = &world->sim.rng,
+        .log = &world->log,
+        .files = &world->files,
+        .log_dir = "/data",
+    };
+    world->spec.topic = BYTES_LITERAL("t");
+    world->spec.topic_id = uuid_from_random(id);
+    log_config_init(&world->spec.config);
+    world->spec.config.index_interval_bytes = 200;
+    lay_out(world);
+}
+
+static void mend(uint8_t *data, size_t size)
+{
+    while (size >= BATCH_HEADER_BYTES) {
+        struct batch_header header;
+
+        data[BATCH_FIELD_MAGIC] = BATCH_MAGIC;
+        if (batch_peek(bytes_of(data, size), &header, NULL) != ERR_OK)
+            return;
+        batch_set_crc(data);
+        data += header.size;
+        size -= header.size;
+    }
+}
+
+static enum err check_batch(void *context, struct bytes batch)
+{
+    int64_t *next = context;
+    struct batch_header header;
+
+    assert(batch_peek(batch, &header, NULL) == ERR_OK && header.size == batch.size && batch_crc_is_valid(batch));
+    assert(header.base_offset >= *next);
+    *next = batch_last_offset(&header) + 1;
+    return ERR_OK;
+}
+
+struct closing {
+    struct partition_log_close op;
+    bool done;
+};
+
+static void was_closed(struct partition_log_close *op)
+{
+    ((struct closing *)op)->done = true;
+}
+
+static bool is_set(void *context)
+{
+    return *(const bool *)context;
+}
+
+static void wait(struct world *world, bool *flag)
+{
+    bool came = sim_run(&world->sim, world->sim.mono_ns + INT64_C(60000000000), is_set, flag);
+
+    assert(came);
+}
+
+static bool close_log(struct world *world, struct partition_log *log)
+{
+    struct closing closing = {.op.done = was_closed};
+
+    partition_log_close(log, &closing.op);
+    wait(world, &closing.done);
+    return closing.op.err == ERR_OK;
+}
+
+struct appending {
+    struct log_append op;
+    bool done;
+};
+
+static void was_appended(struct log_append *op)
+{
+    ((struct appending *)op)->done = true;
+}
+
+/* The offset behind the appended batch; what was there when the log takes none. */
+static int64_t append_one(struct world *world, struct partition_log *log)
+{
+    uint8_t batch[256];
+    struct appending appending = {
+        .op = {.batches = batch, .origin = LOG_ORIGIN_CLIENT, .leader_epoch = 0, .done = was_appended}};
+
+    appending.op.size = batch_make(batch, sizeof(batch), 0);
+    partition_log_append(log, &appending.op);
+    wait(world, &appending.done);
+    return partition_log_end_offset(log);
+}
+
+struct reading {
+    struct log_read op;
+    bool done;
+};
+
+static void was_read(struct log_read *op)
+{
+    ((struct reading *)op)->done = true;
+}
+
+static void read_at(struct world *world, struct partition_log *log, int64_t offset)
+{
+    struct arena arena;
+    struct reading reading = {.op = {.offset = offset,
+                                     .offset_limit = partition_log_end_offset(log),
+                                     .bytes_max = 4000,
+                                     .at_least_one = true,
+                                     .arena = &arena,
+                                     .done = was_read}};
+
+    arena_init(&arena, 1 << 20);
+    partition_log_read(log, &reading.op);
+    wait(world, &reading.done);
+    for (uint32_t i = 0; i < reading.op.slice_count; i++)
+        fs_file_drop(reading.op.slices[i].file);
+    arena_deinit(&arena);
+}
+
+static void run_log(struct world *world, bool unclean)
+{
+    struct partition_log *log = NULL;
+    int64_t next = 0;
+    int64_t end = 0;
+    enum err err = ERR_OK;
+
+    world->spec.clean = !unclean;
+    if (partition_log_open(&world->env, &world->spec, &log, NULL) != ERR_OK)
+        return;
+    partition_log_adopt(log);
+    assert(partition_log_start_offset(log) <= partition_log_end_offset(log));
+    err = partition_log_scan(log, 0, check_batch, &next);
+    assert(err == ERR_OK || !unclean); /* a log that was stopped cleanly is believed; reads say what is wrong */
+    assert(err != ERR_OK || next <= partition_log_end_offset(log));
+    for (int64_t offset = 0; offset < 16; offset++)
+        read_at(world, log, offset);
+    end = append_one(world, log);
+    if (!close_log(world, log))
+        return;
+    world->spec.clean = true;
+    err = partition_log_open(&world->env, &world->spec, &log, NULL);
+    assert(err == ERR_OK);
+    partition_log_adopt(log);
+    assert(partition_log_end_offset(log) == end);
+    (void)close_log(world, log);
+}
+
+static void run_dir(struct world *world)
+{
+    struct log_dir *dir = NULL;
+    struct log_dir_meta meta;
+    struct log_dir_list list;
+    bool clean = false;
+    int64_t epoch = 0;
+    enum err err = log_dir_open(&world->disk.fs, &world->log, "/data", &dir);
+
+    assert(err == ERR_OK);
+    if (log_dir_read_meta(dir, &meta) == ERR_OK)
+        assert(meta.node_id >= 0 && strlen(meta.cluster_id) <= LOG_DIR_CLUSTER_ID_BYTES_MAX);
+    err = log_dir_take_clean_mark(dir, &clean, &epoch);
+    assert(err == ERR_OK && epoch >= -1);
+    err = log_dir_list(dir, &list);
+    assert(err == ERR_OK && list.count == 1 && list.partitions[0].recovery_point >= 0);
+    log_dir_list_deinit(&list);
+    log_dir_close(dir);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct world world;
+    enum file file = FILE_LOG;
+    uint8_t *content = NULL;
+
+    if (size < 1)
+        return 0;
+    file = (enum file)(data[0] % FILE_COUNT);
+    content = mem_alloc(size);
+    if (content == NULL)
+        return 0;
+    memcpy(content, data + 1, size - 1);
+    if (file == FILE_LOG && (data[0] & FUZZ_MEND))
+        mend(content, size - 1);
+    begin(&world);
+    sim_fs_poke(&world.disk, names[file], bytes_of(content, size - 1));
+    if (file == FILE_META)
+        sim_fs_poke(&world.disk, "/data/.kafka_cleanshutdown", bytes_of(content, size - 1));
+    if (file >= FILE_CHECKPOINT)
+        run_dir(&world);
+    else
+        run_log(&world, (data[0] & FUZZ_UNCLEAN) != 0);
+    assert(world.disk.open_files == 0);
+    sim_fs_deinit(&world.disk);
+    sim_deinit(&world.sim);
+    mem_free(content);
+    return 0;
+}
