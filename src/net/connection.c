@@ -28,7 +28,7 @@ static void set_state(struct connection *connection, enum connection_state state
     connection->stream = NULL;
     loop_timer_stop(loop, &connection->mute);
     loop_timer_stop(loop, &connection->idle);
-    budget_wait_over(&connection->set->gate, &connection->waiter);
+    budget_wait_over(&connection->set->memory.gate, &connection->waiter);
     connection->waits_for_memory = false;
     connection->set->stats.open--;
     if (connection->set->limits != NULL)
@@ -136,7 +136,7 @@ static void update_wants(struct connection *connection)
 /* The elected one at the budget's gate has its frame, so that the next can be let through. */
 static void end_election(struct connection *connection)
 {
-    struct budget_gate *gate = &connection->set->gate;
+    struct budget_gate *gate = &connection->set->memory.gate;
 
     if (gate->elected == &connection->waiter && gate->elected_moved && !connection->waits_for_memory &&
         (connection_pending_bytes(connection) < 4 || connection_has_whole_frame(connection)))
@@ -364,14 +364,14 @@ void exchange_close(struct exchange *exchange, const char *why)
 
 void exchange_free_frame(struct exchange *exchange)
 {
-    exchange_drop_frame(&exchange->connection->set->gate, exchange->state);
+    exchange_drop_frame(&exchange->connection->set->memory, exchange->state);
 }
 
 MUST_CHECK enum err exchange_reserve(struct exchange *exchange, size_t bytes)
 {
     struct connection *connection = exchange->connection;
 
-    if (!budget_take(&connection->set->gate, NULL, bytes, connection->listener->reserve))
+    if (!budget_take(&connection->set->memory.gate, NULL, bytes, connection->listener->reserve))
         return ERR_NOMEM;
     exchange->state->reserved += bytes;
     return ERR_OK;

@@ -24,10 +24,9 @@ enum connection_state { CONNECTION_OPEN, CONNECTION_ENDED, CONNECTION_FINISHING,
 
 /* Bytes that have arrived and belong to no exchange yet: a frame that is not whole, frames that wait for their turn. */
 struct pending {
-    uint8_t *block;
-    size_t capacity; /* bytes, charged to the budget */
-    size_t start;    /* of the first byte not consumed */
-    size_t end;      /* behind the last byte that has arrived */
+    struct block block; /* its capacity is charged to the budget */
+    size_t start;       /* of the first byte not consumed */
+    size_t end;         /* behind the last byte that has arrived */
 };
 
 struct connection {
@@ -67,7 +66,7 @@ struct connection {
 struct connections {
     struct loop *loop;
     struct connection_handler handler;
-    struct budget_gate gate;
+    struct frame_memory memory;
     struct connection_limits *limits;
     struct log *log;
     struct list all;

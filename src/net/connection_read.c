@@ -16,16 +16,17 @@ static const uint8_t *pending_data(const struct connection *connection)
 {
     const struct pending *pending = &connection->pending;
 
-    return pending->block == NULL ? NULL : pending->block + pending->start;
+    return pending->block.data == NULL ? NULL : pending->block.data + pending->start;
 }
 
 void connection_pending_free(struct connection *connection)
 {
     struct pending *pending = &connection->pending;
 
-    mem_free(pending->block);
-    if (pending->capacity > 0)
-        budget_give(&connection->set->gate, pending->capacity);
+    if (pending->block.data == NULL)
+        return;
+    block_pool_give(&connection->set->memory.pool, pending->block);
+    budget_give(&connection->set->memory.gate, pending->block.capacity);
     *pending = (struct pending){0};
 }
 
@@ -33,16 +34,16 @@ void connection_pending_free(struct connection *connection)
  * they were read. */
 static void pending_set(struct connection *connection, const uint8_t *data, size_t size)
 {
-    struct pending next = {.capacity = size, .end = size};
+    struct pending next = {.end = size};
 
     if (size > 0) {
-        next.block = mem_alloc(size);
-        if (next.block == NULL) {
+        next.block = block_pool_take(&connection->set->memory.pool, size);
+        if (next.block.data == NULL) {
             connection_out_of_memory(connection);
             return;
         }
-        memcpy(next.block, data, size);
-        budget_take_over(&connection->set->gate, size);
+        memcpy(next.block.data, data, size);
+        budget_take_over(&connection->set->memory.gate, next.block.capacity);
     }
     connection_pending_free(connection);
     connection->pending = next;
@@ -70,8 +71,8 @@ static size_t frame_bytes_max(const struct connection *connection)
     const struct connection_listener *listener = connection->listener;
     size_t max = listener->request_bytes_max;
 
-    if (connection->set->gate.budget->share < max)
-        max = connection->set->gate.budget->share;
+    if (connection->set->memory.gate.budget->share < max)
+        max = connection->set->memory.gate.budget->share;
     if (listener->authenticates && !connection->authenticated && max > CONNECTION_UNKNOWN_BYTES_MAX)
         max = CONNECTION_UNKNOWN_BYTES_MAX;
     return max;
@@ -82,7 +83,7 @@ static const char *frame_limit_name(const struct connection *connection, size_t 
 {
     if (max == connection->listener->request_bytes_max)
         return "socket.request.max.bytes";
-    if (max == connection->set->gate.budget->share)
+    if (max == connection->set->memory.gate.budget->share)
         return "memory that one request may have here";
     return "limit before authentication";
 }
@@ -169,7 +170,7 @@ static size_t start_frames(struct connection *connection, const uint8_t *data, s
             break;
         if (size - at - 4 < frame_size || !may_start(connection, frame, frame_size, &overlaps))
             return at;
-        state = exchange_new(&connection->set->gate, frame, frame_size);
+        state = exchange_new(&connection->set->memory, frame, frame_size);
         if (state == NULL) {
             connection_out_of_memory(connection);
             break;
@@ -196,13 +197,13 @@ static bool start_in_place(struct connection *connection)
     if (!check_frame_size(connection, pending_data(connection), size) ||
         !may_start(connection, pending_data(connection) + 4, frame_size, &overlaps))
         return false;
-    state = exchange_new_take(old.block, old.block + old.start + 4, frame_size, old.capacity);
+    state = exchange_new_take(old.block, old.block.data + old.start + 4, frame_size);
     if (state == NULL) {
         connection_out_of_memory(connection);
         return false;
     }
     *pending = (struct pending){0};
-    pending_set(connection, old.block + old.start + 4 + frame_size, size - 4 - frame_size);
+    pending_set(connection, old.block.data + old.start + 4 + frame_size, size - 4 - frame_size);
     start(connection, state, overlaps);
     return true;
 }
@@ -233,7 +234,7 @@ bool connection_wants_to_read(const struct connection *connection)
 
 static bool take_memory(struct connection *connection, size_t bytes)
 {
-    struct budget_gate *gate = &connection->set->gate;
+    struct budget_gate *gate = &connection->set->memory.gate;
 
     if (budget_take(gate, &connection->waiter, bytes, connection->listener->reserve))
         return true;
@@ -280,28 +281,40 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Makes the block that fills larger: as the bytes arrive, not as the header announces. */
-static bool pending_grow(struct connection *connection, size_t whole)
+/* A block of at least that capacity, charged. False: none now, or for good (the connection is closed then). */
+static bool take_block(struct connection *connection, size_t capacity, struct block *block)
 {
-    struct pending *pending = &connection->pending;
-    size_t capacity = pending->capacity * 2;
-    uint8_t *block = NULL;
+    struct frame_memory *memory = &connection->set->memory;
 
-    if (capacity < pending->capacity + CONNECTION_READ_BYTES_MAX)
-        capacity = pending->capacity + CONNECTION_READ_BYTES_MAX;
-    if (capacity < connection->expected_bytes)
-        capacity = connection->expected_bytes;
-    capacity = smaller(capacity, whole);
-    if (!take_memory(connection, capacity - pending->capacity))
+    if (!take_memory(connection, capacity))
         return false;
-    block = mem_realloc(pending->block, capacity);
-    if (block == NULL) {
-        budget_give(&connection->set->gate, capacity - pending->capacity);
+    *block = block_pool_take(&memory->pool, capacity);
+    if (block->data == NULL) {
+        budget_give(&memory->gate, capacity);
         connection_out_of_memory(connection);
         return false;
     }
-    pending->block = block;
-    pending->capacity = capacity;
+    budget_take_over(&memory->gate, block->capacity - capacity);
+    return true;
+}
+
+/* Moves what has arrived into a larger block: larger by what has arrived, not by what the header announces. */
+static bool pending_grow(struct connection *connection, size_t whole)
+{
+    struct pending *pending = &connection->pending;
+    size_t size = connection_pending_bytes(connection);
+    size_t capacity = pending->block.capacity * 2;
+    struct pending next = {.end = size};
+
+    if (capacity < pending->block.capacity + CONNECTION_READ_BYTES_MAX)
+        capacity = pending->block.capacity + CONNECTION_READ_BYTES_MAX;
+    if (capacity < connection->expected_bytes)
+        capacity = connection->expected_bytes;
+    if (!take_block(connection, smaller(capacity, whole), &next.block))
+        return false;
+    memcpy(next.block.data, pending_data(connection), size);
+    connection_pending_free(connection);
+    *pending = next;
     return true;
 }
 
@@ -314,15 +327,15 @@ static size_t read_direct(struct connection *connection, bool *filled)
     size_t got = 0;
 
     if (pending->start > 0) {
-        memmove(pending->block, pending_data(connection), connection_pending_bytes(connection));
+        memmove(pending->block.data, pending_data(connection), connection_pending_bytes(connection));
         pending->end -= pending->start;
         pending->start = 0;
     }
     assert(pending->end < whole);
-    if (pending->end == pending->capacity && !pending_grow(connection, whole))
+    if (pending->end == pending->block.capacity && !pending_grow(connection, whole))
         return 0;
-    room = smaller(smaller(pending->capacity, whole) - pending->end, CONNECTION_TURN_BYTES_MAX);
-    if (!read_into(connection, pending->block + pending->end, room, &got))
+    room = smaller(smaller(pending->block.capacity, whole) - pending->end, CONNECTION_TURN_BYTES_MAX);
+    if (!read_into(connection, pending->block.data + pending->end, room, &got))
         return 0;
     pending->end += got;
     *filled = got == room;
@@ -338,16 +351,10 @@ static size_t read_expected(struct connection *connection, bool *filled)
     size_t room = smaller(connection->expected_bytes, CONNECTION_TURN_BYTES_MAX);
     size_t got = 0;
 
-    assert(pending->block == NULL);
-    if (!take_memory(connection, connection->expected_bytes))
+    assert(pending->block.data == NULL);
+    if (!take_block(connection, connection->expected_bytes, &pending->block))
         return 0;
-    *pending = (struct pending){.block = mem_alloc(connection->expected_bytes), .capacity = connection->expected_bytes};
-    if (pending->block == NULL) {
-        connection_out_of_memory(connection);
-        connection_pending_free(connection);
-        return 0;
-    }
-    if (!read_into(connection, pending->block, room, &got)) {
+    if (!read_into(connection, pending->block.data, room, &got)) {
         connection_pending_free(connection);
         return 0;
     }
@@ -378,7 +385,7 @@ static size_t read_scratch(struct connection *connection, bool *filled)
         if (connection->state <= CONNECTION_ENDED)
             pending_set(connection, set->scratch + done, before + got - done);
     }
-    budget_give(&set->gate, CONNECTION_READ_BYTES_MAX);
+    budget_give(&set->memory.gate, CONNECTION_READ_BYTES_MAX);
     *filled = got == CONNECTION_READ_BYTES_MAX;
     return got;
 }
@@ -387,7 +394,7 @@ static size_t read_once(struct connection *connection, bool *filled)
 {
     if (reads_direct(connection))
         return read_direct(connection, filled);
-    if (connection->pending.block == NULL && connection->expected_bytes > 0)
+    if (connection->pending.block.data == NULL && connection->expected_bytes > 0)
         return read_expected(connection, filled);
     return read_scratch(connection, filled);
 }

@@ -8,7 +8,7 @@ void connection_remove_exchange(struct connection *connection, struct exchange_s
     connection->queued_bytes -= state->queued_bytes;
     if (state->released != NULL)
         state->released(&state->exchange, sent);
-    exchange_free(&connection->set->gate, state);
+    exchange_free(&connection->set->memory, state);
 }
 
 static struct exchange_state *first_exchange(const struct connection *connection)

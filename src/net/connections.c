@@ -5,7 +5,7 @@
 /* Memory is short: who has sent half a request and then nothing for long makes way. */
 static void evict_stalled(struct budget_gate *gate)
 {
-    struct connections *set = LIST_ENTRY(gate, struct connections, gate);
+    struct connections *set = LIST_ENTRY(gate, struct connections, memory.gate);
     int64_t before_ns = loop_now_ns(set->loop) - BUDGET_STALLED_MS * NS_PER_MS;
 
     list_each (&set->all, at) {
@@ -31,12 +31,13 @@ MUST_CHECK enum err connections_new(struct loop *loop, const struct connection_h
     made->limits = limits;
     made->log = log;
     list_init(&made->all);
-    err = budget_gate_init(&made->gate, budget, loop);
+    err = budget_gate_init(&made->memory.gate, budget, loop);
     if (err != ERR_OK) {
         mem_free(made);
         return err;
     }
-    made->gate.pressed = evict_stalled;
+    block_pool_init(&made->memory.pool, loop);
+    made->memory.gate.pressed = evict_stalled;
     *connections = made;
     return ERR_OK;
 }
@@ -46,7 +47,8 @@ void connections_free(struct connections *connections)
     if (connections == NULL)
         return;
     assert(list_is_empty(&connections->all));
-    budget_gate_deinit(&connections->gate);
+    block_pool_deinit(&connections->memory.pool);
+    budget_gate_deinit(&connections->memory.gate);
     mem_free(connections);
 }
 

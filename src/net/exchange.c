@@ -17,7 +17,7 @@ static struct exchange_state *make(size_t inline_bytes)
     return state;
 }
 
-struct exchange_state *exchange_new(struct budget_gate *gate, const uint8_t *frame, size_t frame_size)
+struct exchange_state *exchange_new(struct frame_memory *memory, const uint8_t *frame, size_t frame_size)
 {
     bool is_small = frame_size <= EXCHANGE_INLINE_BYTES;
     struct exchange_state *state = make(is_small ? frame_size : 0);
@@ -25,22 +25,22 @@ struct exchange_state *exchange_new(struct budget_gate *gate, const uint8_t *fra
     if (state == NULL)
         return NULL;
     state->exchange.frame = state->inline_frame;
+    state->frame_block.capacity = frame_size;
     if (!is_small) {
-        state->frame_block = mem_alloc(frame_size);
-        if (state->frame_block == NULL) {
+        state->frame_block = block_pool_take(&memory->pool, frame_size);
+        if (state->frame_block.data == NULL) {
             mem_free(state);
             return NULL;
         }
-        state->exchange.frame = state->frame_block;
+        state->exchange.frame = state->frame_block.data;
     }
     memcpy(state->exchange.frame, frame, frame_size);
     state->exchange.frame_size = frame_size;
-    state->frame_charge = frame_size;
-    budget_take_over(gate, frame_size);
+    budget_take_over(&memory->gate, state->frame_block.capacity);
     return state;
 }
 
-struct exchange_state *exchange_new_take(void *block, uint8_t *frame, size_t frame_size, size_t charge)
+struct exchange_state *exchange_new_take(struct block block, uint8_t *frame, size_t frame_size)
 {
     struct exchange_state *state = make(0);
 
@@ -49,27 +49,25 @@ struct exchange_state *exchange_new_take(void *block, uint8_t *frame, size_t fra
     state->exchange.frame = frame;
     state->exchange.frame_size = frame_size;
     state->frame_block = block;
-    state->frame_charge = charge;
     return state;
 }
 
-void exchange_drop_frame(struct budget_gate *gate, struct exchange_state *state)
+void exchange_drop_frame(struct frame_memory *memory, struct exchange_state *state)
 {
     if (state->exchange.frame == NULL)
         return;
-    mem_free(state->frame_block);
-    state->frame_block = NULL;
+    block_pool_give(&memory->pool, state->frame_block);
+    budget_give(&memory->gate, state->frame_block.capacity);
+    state->frame_block = (struct block){0};
     state->exchange.frame = NULL;
-    budget_give(gate, state->frame_charge);
-    state->frame_charge = 0;
 }
 
-void exchange_free(struct budget_gate *gate, struct exchange_state *state)
+void exchange_free(struct frame_memory *memory, struct exchange_state *state)
 {
     assert(!list_node_is_linked(&state->node));
-    exchange_drop_frame(gate, state);
+    exchange_drop_frame(memory, state);
     if (state->reserved > 0)
-        budget_give(gate, state->reserved);
+        budget_give(&memory->gate, state->reserved);
     if (state->slices != state->inline_slices)
         mem_free(state->slices);
     mem_free(state);

@@ -13,9 +13,16 @@
 
 #include "base/list.h"
 #include "base/slice.h"
+#include "net/block_pool.h"
 #include "net/budget.h"
 #include "net/connection.h"
 #include "net/net_limits.h"
+
+/* Where frames live: blocks, charged by their capacity. */
+struct frame_memory {
+    struct budget_gate gate;
+    struct block_pool pool;
+};
 
 enum exchange_phase {
     EXCHANGE_EXECUTING, /* the handler's */
@@ -30,9 +37,8 @@ struct exchange_state {
     enum exchange_phase phase;
     bool overlaps;
     bool abandoned_told;
-    void *frame_block;   /* what to free; NULL when the frame is inline or gone */
-    size_t frame_charge; /* bytes charged to the budget for block and frame */
-    size_t reserved;     /* bytes charged by exchange_reserve */
+    struct block frame_block; /* what holds the frame; no data when it is inline or gone */
+    size_t reserved;          /* bytes charged by exchange_reserve */
     exchange_released_fn *released;
     uint8_t size_field[4];
     struct slice *slices; /* the size field's first */
@@ -50,13 +56,12 @@ static inline struct exchange_state *exchange_at(struct list_node *node)
 
 /* A copy of a small or middling frame, charged whether there is room or not (it was when it was read). NULL: no memory.
  */
-struct exchange_state *exchange_new(struct budget_gate *gate, const uint8_t *frame, size_t frame_size);
-/* The same around a block that holds the frame already (at frame, inside block) and is charged with charge bytes: both
- * are the exchange's on success. */
-struct exchange_state *exchange_new_take(void *block, uint8_t *frame, size_t frame_size, size_t charge);
+struct exchange_state *exchange_new(struct frame_memory *memory, const uint8_t *frame, size_t frame_size);
+/* The same around a charged block that holds the frame already (at frame, inside it): the exchange's on success. */
+struct exchange_state *exchange_new_take(struct block block, uint8_t *frame, size_t frame_size);
 /* Gives all its memory back. */
-void exchange_free(struct budget_gate *gate, struct exchange_state *state);
-void exchange_drop_frame(struct budget_gate *gate, struct exchange_state *state);
+void exchange_free(struct frame_memory *memory, struct exchange_state *state);
+void exchange_drop_frame(struct frame_memory *memory, struct exchange_state *state);
 /* Puts the reply together. False: no memory, nothing has changed. */
 bool exchange_set_reply(struct exchange_state *state, const struct slice *slices, uint32_t count);
 /* Adds what is left of the reply to a batch, up to bytes_max; the bytes added. */

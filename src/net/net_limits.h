@@ -18,6 +18,9 @@ enum {
     BUDGET_GATES_MAX = 256,        /* loops that share a budget */
     BUDGET_CREDIT_BYTES_MAX = 64 * 1024,     /* charged ahead by each loop; at most a 256th of the total */
     BUDGET_STALLED_MS = 10 * 1000,           /* a half frame that grew no more for so long goes when memory is short */
+    BLOCK_POOL_BLOCKS_MAX = 16,              /* kept by one loop for large frames to come */
+    BLOCK_POOL_BYTES_MAX = 6 * 1024 * 1024,  /* of them: Kafka's five requests of 1 MB in flight, and what is read */
+    BLOCK_POOL_SLACK_DIVISOR = 4,            /* a kept block may be larger than asked by this part */
     TIMER_HEAP_FIRST = 64,                   /* timers it has room for at first; doubles */
     CONNECTION_READ_BYTES_MAX = 64 * 1024,   /* one read: a socket's throughput has peaked by then (limits 1.1) */
     CONNECTION_DIRECT_BYTES_MIN = 32 * 1024, /* larger frames are read where they stay, smaller ones copied there */
@@ -37,6 +40,7 @@ enum {
     EXCHANGE_SLICES_MAX = 64 * 1024, /* of one reply: header and records of every partition fetched */
 };
 
+#define BLOCK_POOL_IDLE_NS      INT64_C(1000000000)  /* kept blocks that nobody took for so long go back to the heap */
 #define BUDGET_ELECTED_STALL_NS INT64_C(2000000000)  /* without a byte: ten of TCP's shortest retransmissions */
 #define BUDGET_ELECTED_NS_MAX   INT64_C(30000000000) /* for a whole frame, while others wait */
 
