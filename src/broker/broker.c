@@ -318,7 +318,7 @@ static enum err make_connections(struct broker *broker)
         struct connection_handler handler = {
             .context = &broker->shards[i],
             .overlaps = on_overlaps,
-            .request = on_request,
+            .execute = on_request,
             .abandoned = on_abandoned,
             .freed = on_freed,
         };

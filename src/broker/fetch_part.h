@@ -11,9 +11,9 @@
  *
  * States    IDLE -> (PARKED ->) WAITING -> READING -> IDLE, at the home; the collect that is under way is a round.
  * Sharing   entries and the fields said to be the home's belong to the home during a round, to the origin otherwise;
- * but the ready list, which watches fill at any time, is always the home's. Threads   collect, finish and give_up on
- * the origin's loop, where done, reported and given_up run. Where both are the same shard everything happens within the
- * call.
+ *           but the ready list, which watches fill at any time, is always the home's.
+ * Threads   collect, finish and give_up on the origin's loop, where done, reported and given_up run. Where both are the
+ *           same shard everything happens within the call.
  */
 #ifndef OTTLA_BROKER_FETCH_PART_H
 #define OTTLA_BROKER_FETCH_PART_H

@@ -16,9 +16,10 @@
  *   ENDED      the peer has closed its side: nothing more is read; whole frames that came before are executed (Produce
  *              with acks=0 and close), replies are tried, and with the last of them it is CLOSED
  *   FINISHING  nothing more is read or started; what was started is answered, then CLOSED. Entered by
- * connection_finish, exchange_close (which also drops the answers behind it), connections_drain and bytes that are no
- * frame CLOSED     the stream is gone; what still executes ends without a trace. Memory is freed at the end of the turn
- * in which the last exchange ends
+ *              connection_finish, exchange_close (which also drops the answers behind it), connections_drain and bytes
+ *              that are no frame
+ *   CLOSED     the stream is gone; what still executes ends without a trace. Memory is freed at the end of the turn in
+ *              which the last exchange ends
  *
  * Memory     a frame lies in one buffer that grows with the bytes that arrive, never by what its header announces. Read
  *            buffers and exchange_reserve are charged to the budget (net/budget.h); while that is full, connections of
@@ -71,7 +72,7 @@ struct connection_handler {
      * May be asked more than once; looks at nothing but the frame. */
     bool (*overlaps)(void *context, struct connection *connection, struct bytes frame);
     /* Execute it. The exchange is the handler's until it ends it, which it may do in here. */
-    void (*request)(void *context, struct connection *connection, struct exchange *exchange);
+    void (*execute)(void *context, struct connection *connection, struct exchange *exchange);
     /* The peer has closed, or the stream is gone, while this exchange executes: what it waits for may be given up. It
      * must still be ended (in here, or later by what was going to). Told once for each exchange, before closed, at the
      * end of a turn. Optional. */

@@ -151,7 +151,7 @@ static void start(struct connection *connection, struct exchange_state *state, b
                                          ? 4 + state->exchange.frame_size
                                          : CONNECTION_EXPECTED_BYTES_MAX;
     set->stats.requests++;
-    set->handler.request(set->handler.context, connection, &state->exchange);
+    set->handler.execute(set->handler.context, connection, &state->exchange);
 }
 
 /* Starts what may start of these bytes; returns how many are done with. Bytes of a connection that takes no more count

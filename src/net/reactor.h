@@ -7,8 +7,8 @@
  * socket.
  *
  * Limits   LOOP_MAILBOX_TASKS_MAX bounded posts wait at once (refused beyond); IO_JOBS_PER_LOOP_MAX jobs in the I/O
- * pool (the rest wait here, in order). Threads  reactor_new, _start, _join and _free from one owner; reactor_stop from
- * any; loop_* as base/loop.h says.
+ *          pool (the rest wait here, in order).
+ * Threads  reactor_new, _start, _join and _free from one owner; reactor_stop from any; loop_* as base/loop.h says.
  */
 #ifndef OTTLA_NET_REACTOR_H
 #define OTTLA_NET_REACTOR_H

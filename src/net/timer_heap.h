@@ -3,7 +3,8 @@
  * needs no search.
  *
  * Memory   the heap grows well before it is full; what fails is tried again with the next timer, and only a heap that
- * is full with no memory to be had is fatal. Threads  the loop's own.
+ *          is full with no memory to be had is fatal.
+ * Threads  the loop's own.
  */
 #ifndef OTTLA_NET_TIMER_HEAP_H
 #define OTTLA_NET_TIMER_HEAP_H

@@ -135,7 +135,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct world world;
     struct connection_handler handler = {
-        .context = &world, .opened = opened, .overlaps = overlaps, .request = request, .closed = closed};
+        .context = &world, .opened = opened, .overlaps = overlaps, .execute = request, .closed = closed};
     struct double_stream *stream = NULL;
     enum err err = ERR_OK;
 

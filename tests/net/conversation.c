@@ -110,7 +110,7 @@ void conversation_start(struct conversation *c, size_t total)
         .context = c,
         .opened = opened,
         .overlaps = overlaps,
-        .request = request,
+        .execute = request,
         .abandoned = abandoned,
         .closed = closed,
         .freed = freed,

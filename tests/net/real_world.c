@@ -44,7 +44,7 @@ static void request(void *context, struct connection *connection, struct exchang
 
 void real_world_start(struct real_world *world, uint32_t reactor_count)
 {
-    struct connection_handler handler = {.context = world, .request = request};
+    struct connection_handler handler = {.context = world, .execute = request};
     struct net_address any = {.host = "127.0.0.1"};
 
     *world = (struct real_world){.reactor_count = reactor_count};

@@ -325,7 +325,7 @@ END_TEST
 START_TEST(connections_are_limited_in_all_and_by_address)
 {
     struct double_stream *streams[4];
-    struct connection_handler handler = {.request = NULL};
+    struct connection_handler handler = {.execute = NULL};
     struct connection_limits *limits = NULL;
 
     connections_free(c.connections);

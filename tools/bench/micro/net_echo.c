@@ -201,7 +201,7 @@ static void note_thread_unpinned(struct loop_task *task)
 
 static uint16_t ours_start(struct ours *ours, bool pinned)
 {
-    struct connection_handler handler = {.request = echo};
+    struct connection_handler handler = {.execute = echo};
     struct reactor_config config = {.name = "reactor-0", .clock = &real_clock};
     struct net_address any = {.host = "127.0.0.1"};
     struct net_address bound;
