@@ -243,16 +243,14 @@ static const struct loop_ops ops = {
 
 /* --- the turn --- */
 
+/* Edge-triggered: each write comes through once, and nothing need be read back. */
 static void wake_fired(evutil_socket_t fd, short what, void *argument)
 {
     struct reactor *reactor = argument;
-    uint64_t count = 0;
 
     (void)fd;
     (void)what;
     reactor->woken = true;
-    if (read(reactor->wake_fd, &count, sizeof(count)) < 0)
-        assert(errno == EAGAIN || errno == EINTR);
 }
 
 static void timer_event_fired(evutil_socket_t fd, short what, void *argument)
@@ -407,13 +405,15 @@ MUST_CHECK enum err reactor_new(const struct reactor_config *config, struct reac
     made->jobs_last = &made->jobs_first;
     /* One thread alone touches the base: other threads come in through the mailbox. */
     event_config_set_flag(event_config, EVENT_BASE_FLAG_NOLOCK);
+    event_config_set_flag(event_config, EVENT_BASE_FLAG_IGNORE_ENV);
     made->base = event_base_new_with_config(event_config);
     made->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (made->base == NULL || made->wake_fd < 0) {
         err = errno == EMFILE || errno == ENFILE ? ERR_NO_DESCRIPTORS : ERR_NOMEM;
         goto out;
     }
-    if (event_assign(&made->wake_event, made->base, made->wake_fd, EV_READ | EV_PERSIST, wake_fired, made) != 0 ||
+    if (event_assign(&made->wake_event, made->base, made->wake_fd, EV_READ | EV_PERSIST | EV_ET, wake_fired, made) !=
+            0 ||
         evtimer_assign(&made->timer_event, made->base, timer_event_fired, made) != 0 ||
         event_add(&made->wake_event, NULL) != 0)
         goto out;
