@@ -100,7 +100,7 @@ static const struct log_dir_partition *find(const struct log_dir_list *list, con
 
 static void make(const char *name)
 {
-    char path[300];
+    char path[320];
 
     snprintf(path, sizeof(path), "/data/%s", name);
     ck_assert_int_eq(fs_mkdir(&world.disk.fs, path), ERR_OK);
