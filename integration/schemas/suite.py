@@ -17,7 +17,7 @@ NEEDS_BROKER = False
 
 SEED = 20260707
 SAMPLES = 6                 # of each message and version, each way
-# Versions that Kafka 4 no longer has and we keep for old clients (DESIGN: the wire).
+# Versions that Kafka 4 no longer has and we keep for old clients.
 KEPT = {"ListOffsetsRequest": 0, "ListOffsetsResponse": 0, "OffsetCommitRequest": 1, "OffsetCommitResponse": 1}
 KIND = {"request": "request", "response": "response", "header": "header", "data": "data", "metadata": "record",
         "coordinator-key": "key", "coordinator-value": "value"}

@@ -7,7 +7,7 @@
 enum {
     IO_THREADS_MAX = 64,                 /* a disk answers no faster beyond 32 deep */
     IO_JOBS_PER_LOOP_MAX = 1024,         /* of one reactor in the I/O pool; the rest wait at home */
-    REACTOR_LATE_NS = 200 * 1000 * 1000, /* a timer that overdue means that we slept (DESIGN 4) */
+    REACTOR_LATE_NS = 200 * 1000 * 1000, /* a timer that overdue means that we slept */
     REACTOR_LATE_PASSES = 4,       /* over the sockets before timers fire then; each brings what epoll has ready */
     SOCKET_BACKLOG_DEFAULT = 512,  /* connections the kernel accepts ahead of us; Kafka's 50 drops storms */
     SOCKET_ACCEPTS_PER_TURN = 64,  /* then what is established gets its turn */

@@ -86,7 +86,8 @@ void partition_watch_remove(struct partition_watch *watch)
 
 /* --- watermarks --- */
 
-/* A single replica: what it has itself, or has synced where that is asked for (DESIGN.md 4). */
+/* A single replica: what it has itself, or has synced where that is asked for: neither an ack nor a consumer
+ * runs ahead of the disk. */
 static int64_t high_watermark_of(const struct partition *partition)
 {
     if (partition->config.flush_messages == 1)

@@ -3,8 +3,8 @@
  * records to append and the reply to hold back until they are committed. It calls nobody but the configuration rules it
  * was given, draws no random number but from its rng, and reads no clock.
  *
- * Two heads (DESIGN "Metadata"): `proposed`, all records handed to the quorum, decides requests; what is committed is
- * the caller's, which passes it to controller_reset when leadership is lost or taken.
+ * Two heads (ARCHITECTURE.md "Metadata"): `proposed`, all records handed to the quorum, decides requests; what is
+ * committed is the caller's, which passes it to controller_reset when leadership is lost or taken.
  *
  * Records become part of `proposed` inside the step, before they are written, so the next step sees them. A caller that
  * cannot append them must give the controller up (controller_reset).

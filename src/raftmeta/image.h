@@ -1,7 +1,8 @@
 /*
  * image: the cluster's metadata as of one offset of the metadata log. Immutable once made and counted by reference, so
  * any reactor may read it for as long as it holds a reference; a change makes a new image that shares all but the
- * changed rows and the paths to them (DESIGN "Metadata"). Inside, a topic is its id; names are resolved at the edge.
+ * changed rows and the paths to them (ARCHITECTURE.md "Metadata"). Inside, a topic is its id; names are resolved at the
+ * edge.
  *
  *   edit = image_edit_new(image); image_edit_apply(edit, record) ...; image_edit_finish(edit, ..., &next, &delta)
  *

@@ -164,7 +164,7 @@ START_TEST(operations_wait_for_the_load)
 }
 END_TEST
 
-/* DESIGN 4: with flush.messages=1 neither an ack nor a consumer runs ahead of the disk. */
+/* Rule: with flush.messages=1 neither an ack nor a consumer runs ahead of the disk. */
 START_TEST(synced_before_acknowledged)
 {
     for (uint64_t seed = 0; seed < 20; seed++) {
@@ -612,7 +612,7 @@ START_TEST(failed_sync_fences)
 }
 END_TEST
 
-/* DESIGN 8: with flush.messages=1 what was acknowledged survives the power going at any call of the disk. */
+/* Rule: with flush.messages=1 what was acknowledged survives the power going at any call of the disk. */
 START_TEST(acknowledged_survives_power_cuts)
 {
     for (uint64_t k = 1;; k++) {

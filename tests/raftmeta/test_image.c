@@ -1,5 +1,5 @@
 /* Rule: an image never changes once made; the next one shares what did not change, its delta says what did, and the
- * records of an image make the same image again (DESIGN "Metadata"). */
+ * records of an image make the same image again (ARCHITECTURE.md "Metadata"). */
 #include <check.h>
 #include <stdio.h>
 
