@@ -210,6 +210,7 @@ def clients(suite):
     if 'build/release' not in NOT_BUILT:
         suite.step('resident memory, release build', ['integration/run', 'build/release/src/ottla', '-k', MEMORY_TESTS],
                    'clients-memory')
+        suite.step('benchmark, tiny', ['tools/bench/run', '--tiny'], 'bench')
     with open(os.path.join(LOGS, 'clients.log'), encoding='utf-8', errors='replace') as log:
         for name, why in re.findall(r'^---- (\S+): not run: (.*)$', log.read(), re.M):
             print(f'  not run: {name}: {why}' + (' (a failure, since CI=true)' if CI else ''), flush=True)

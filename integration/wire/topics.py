@@ -59,10 +59,10 @@ def test_metadata_by_id(env):
 
         def ask(version, entry):
             reply = c.call("Metadata", version, {"Topics": [entry], "AllowAutoTopicCreation": False})
-            return [(t["ErrorCode"], t["Name"], t["TopicId"] == topic_id) for t in reply["Topics"]]
+            return [(t["ErrorCode"], t["Name"] == name, t["TopicId"] == topic_id) for t in reply["Topics"]]
 
-        env.see("v12 by id", ask(12, {"Name": None, "TopicId": topic_id}), [(0, name, True)])
-        env.see("v13 by id", ask(13, {"Name": None, "TopicId": topic_id}), [(0, name, True)])
+        env.see("v12 by id", ask(12, {"Name": None, "TopicId": topic_id}), [(0, True, True)])
+        env.see("v13 by id", ask(13, {"Name": None, "TopicId": topic_id}), [(0, True, True)])
         unknown = bytes(range(16))
         reply = c.call("Metadata", 12, {"Topics": [{"Name": None, "TopicId": unknown}]})["Topics"][0]
         env.see("v12 unknown id", (reply["ErrorCode"], reply["Name"], reply["TopicId"]), (100, None, unknown))
@@ -127,7 +127,7 @@ def test_validate_only(env):
         name = c.create()
         reply = create(c, validate_only=True, **{name: {}, "v-bad": configs(retention_ms="x"),
                                                  "v-good": {"NumPartitions": 3}})
-        env.see("errors", errors(reply.values()), {name: 36, "v-bad": 40, "v-good": 0})
+        env.see("errors", [reply[topic]["ErrorCode"] for topic in (name, "v-bad", "v-good")], [36, 40, 0])
         good = reply["v-good"]
         env.see("would be", (good["NumPartitions"], good["ReplicationFactor"], len(good["Configs"] or []) > 0),
                 (3, 1, True))
@@ -146,7 +146,6 @@ def test_create_config_errors(env):
         topics["bad-retention-ms-2"] = configs(retention_ms="-2")
         reply = create(c, **topics, **{"good-beside-bad": configs(retention_ms="-1")})
         env.see("errors", errors(reply.values()), {**{name: 40 for name in topics}, "good-beside-bad": 0})
-        env.see("messages", {name: topic["ErrorMessage"] for name, topic in reply.items()})
         for key, value in bad.items():
             message = reply[f"bad-{key}"]["ErrorMessage"] or ""
             if key.replace("_", ".") not in message and value is not None:
@@ -171,12 +170,12 @@ def test_create_errors(env):
             "same-broker-twice": {"NumPartitions": -1, "ReplicationFactor": -1,
                                   "Assignments": [{"PartitionIndex": 0, "BrokerIds": [1, 1]}]},
         })
-        got = errors(reply.values())
-        env.see("errors", got, {name: 36, "zero": 37, "minus-2": 37, "rf-0": 38, "rf-3": 38,
+        got = {key.replace(name, "NAME"): code for key, code in sorted(errors(reply.values()).items())}
+        env.see("errors", got, {"NAME": 36, "zero": 37, "minus-2": 37, "rf-0": 38, "rf-3": 38,
                                 "__cluster_metadata": 42, "assigned-and-counted": 42,
                                 "gap": 39, "no-broker": 39, "same-broker-twice": 39})
         env.see("messages", {key: topic["ErrorMessage"].replace(name, "NAME") for key, topic in
-                             ((t["Name"].replace(name, "NAME"), t) for t in reply.values())})
+                             sorted((t["Name"].replace(name, "NAME"), t) for t in reply.values())})
 
 
 def test_create_too_many_partitions(env):
@@ -247,7 +246,7 @@ def test_describe_configs_errors(env):
         some = describe(c, (2, topic), keys=["retention.ms", "no.such.key"])[0]["Configs"]
         env.see("named keys", [(e["Name"], e["Value"]) for e in some], [("retention.ms", "604800000")])
         none = describe(c, (2, topic), keys=[])[0]["Configs"]
-        env.see("an empty list of keys", len(none))
+        env.see("an empty list of keys is all", len(none) > 20, True)
         broker = {e["Name"]: e for e in describe(c, (4, "1"))[0]["Configs"]}
         env.see("node.id", (broker["node.id"]["Value"], broker["node.id"]["ReadOnly"],
                             broker["node.id"]["ConfigSource"]), ("1", True, 4))

@@ -37,8 +37,8 @@ def test_produce_errors(env):
         bad = bytearray(good)
         bad[-1] ^= 1
         reply = c.call("Produce", 13, c.produce_body(13, topic, {0: bytes(bad), 1: good}))
-        env.see("one bad, one good", [(p["Index"], p["ErrorCode"], p["BaseOffset"])
-                                      for p in reply["Responses"][0]["PartitionResponses"]],
+        env.see("one bad, one good", sorted((p["Index"], p["ErrorCode"], p["BaseOffset"])
+                                            for p in reply["Responses"][0]["PartitionResponses"]),
                 [(0, CORRUPT, -1), (1, 0, 0)])
         part = c.produce(topic, records.batch([b"y" * 1_100_000]))
         env.see("too large", (part["ErrorCode"], part["BaseOffset"], part["ErrorMessage"]))
@@ -153,8 +153,8 @@ def test_compacted_topic_needs_keys(env):
             part = c.produce(topic, records.batch([(b"a", b"1"), (None, b"2"), (b"b", b"3")], codec=codec))
             env.see(f"codec {codec}", (part["ErrorCode"], [e["BatchIndex"] for e in part["RecordErrors"]]),
                     (INVALID, [1]))
-            env.see(f"codec {codec}: messages", (part["ErrorMessage"],
-                                                 [e["BatchIndexErrorMessage"] for e in part["RecordErrors"]]))
+            env.see(f"codec {codec}: has messages", (bool(part["ErrorMessage"]), bool(
+                part["RecordErrors"][0]["BatchIndexErrorMessage"])), (True, True))
         env.see("v7 has no details", c.produce(topic, [(None, b"2")], version=7)["ErrorCode"], INVALID)
         env.see("empty key", c.produce(topic, [(b"", b"x")])["ErrorCode"], 0)
         env.see("stored", len(stored(c, topic)), 1)
@@ -283,8 +283,8 @@ def test_broker_side_compression(env):
             part = c.produce(topic, records.batch(sent, codec=1 if bits == 0 else 0, producer=(pid, epoch, 0)))
             env.see(f"{codec}: accepted", (part["ErrorCode"], part["BaseOffset"]), (0, 0))
             batch = records.batches(c.fetch(topic)["Records"])[0]
-            env.see(codec, (batch["attributes"] & 7, batch["crc_ok"], batch["count"], batch["producer"]),
-                    (bits, True, 50, (pid, epoch, 0)))
+            env.see(codec, (batch["attributes"] & 7, batch["crc_ok"], batch["count"],
+                            batch["producer"] == (pid, epoch, 0)), (bits, True, 50, True))
             if bits == 2:
                 env.see("xerial header", batch["body"][:16].hex(), "82534e41505059000000000100000001")
             if bits < 2:

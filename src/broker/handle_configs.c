@@ -18,8 +18,8 @@ struct description {
 
 static bool is_asked(const struct describe_configs_resource *resource, const char *name)
 {
-    if (resource->configuration_keys == NULL)
-        return true;
+    if (resource->configuration_keys_count == 0)
+        return true; /* null, and to Apache Kafka also an empty list, asks for all */
     for (uint32_t i = 0; i < resource->configuration_keys_count; i++)
         if (bytes_equal(resource->configuration_keys[i], bytes_of_text(name)))
             return true;

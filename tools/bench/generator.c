@@ -10,6 +10,7 @@
  */
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -236,6 +237,7 @@ static void consume(const char *bootstrap, const char *topic_name, int64_t count
 
 struct listener {
     rd_kafka_t *client;
+    _Atomic(int64_t) seen;
     int64_t count;
     int64_t warm; /* records that are not counted: connecting, first pages, just-in-time compilers */
     struct histogram latency_us;
@@ -245,7 +247,7 @@ static void *listen_for_records(void *argument)
 {
     struct listener *listener = argument;
 
-    for (int64_t seen = 0; seen < listener->count;) {
+    while (listener->seen < listener->count) {
         rd_kafka_message_t *message = rd_kafka_consumer_poll(listener->client, SILENCE_MS);
         int64_t due;
 
@@ -253,9 +255,9 @@ static void *listen_for_records(void *argument)
             die("latency", "no more records came");
         if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
             memcpy(&due, message->payload, sizeof due);
-            if (due > 0 && seen >= listener->warm)
+            if (due > 0 && listener->seen >= listener->warm)
                 histogram_add(&listener->latency_us, (now_ns() - due) / 1000);
-            seen++;
+            listener->seen++;
         }
         rd_kafka_message_destroy(message);
     }
@@ -279,7 +281,9 @@ static void latency(const char *bootstrap, const char *topic_name, int64_t rate,
     rd_kafka_produce(topic, 0, RD_KAFKA_MSG_F_COPY, value, size, NULL, 0, NULL);
     rd_kafka_flush(client, 10000);
     pthread_create(&thread, NULL, listen_for_records, &listener);
-    begin = now_ns() + 500000000;
+    while (listener.seen == 0)
+        sleep_until_ns(now_ns() + 1000000);
+    begin = now_ns() + 100000000;
     for (int64_t i = 0; i < rate * seconds; i++) {
         int64_t due = begin + i * 1000000000 / rate;
         int64_t late = now_ns() - due;
