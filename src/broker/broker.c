@@ -391,6 +391,27 @@ static enum err make_shards(struct broker *broker)
     return ERR_OK;
 }
 
+static enum err make_limits(struct broker *broker, char message[BROKER_MESSAGE_CHARS])
+{
+    const struct config *config = broker->config;
+    struct connection_limits_config limits = {
+        .connections_max = config_int(config, CONFIG_MAX_CONNECTIONS),
+        .per_address_max = config_int(config, CONFIG_MAX_CONNECTIONS_PER_IP),
+        .per_address_overrides = config_text(config, CONFIG_MAX_CONNECTIONS_PER_IP_OVERRIDES),
+        .creations_per_second_max = config_int(config, CONFIG_MAX_CONNECTION_CREATION_RATE),
+        .seed = rng_u64(broker->env.rng),
+    };
+    enum err err = connection_limits_new(&limits, &broker->connection_limits);
+
+    if (err == ERR_USAGE)
+        (void)snprintf(
+            message, BROKER_MESSAGE_CHARS,
+            "max.connections.per.ip.overrides=%s is not accepted: numeric addresses with a count each, as in "
+            "10.0.0.1:100,::1:20",
+            limits.per_address_overrides);
+    return err;
+}
+
 static void report_to_message(void *context, bool fatal, const char *line)
 {
     if (fatal)
@@ -411,9 +432,7 @@ static enum err make_all(struct broker *broker, char message[BROKER_MESSAGE_CHAR
     if (err == ERR_OK)
         err = make_shards(broker);
     if (err == ERR_OK)
-        err = connection_limits_new(config_int(config, CONFIG_MAX_CONNECTIONS),
-                                    config_int(config, CONFIG_MAX_CONNECTIONS_PER_IP), rng_u64(broker->env.rng),
-                                    &broker->connection_limits);
+        err = make_limits(broker, message);
     budget_init(&broker->budget, memory, MEMORY_RESERVE_BYTES, memory - MEMORY_RESERVE_BYTES);
     if (err == ERR_OK)
         err = make_connections(broker);

@@ -52,15 +52,17 @@ void connections_free(struct connections *connections)
     mem_free(connections);
 }
 
-/* False: over a limit, and said so. */
-static bool admit(struct connections *set, const struct connection_listener *listener, const struct net_stream *stream)
+/* False: over a limit, and said so. slot_ns: out, when it may begin. */
+static bool admit(struct connections *set, const struct connection_listener *listener, const struct net_stream *stream,
+                  int64_t *slot_ns)
 {
     enum connection_verdict verdict = CONNECTION_ADMITTED;
 
     if (set->draining)
         return false;
     if (set->limits != NULL)
-        verdict = connection_limits_enter(set->limits, &stream->peer, listener->reserve);
+        verdict =
+            connection_limits_enter(set->limits, &stream->peer, listener->reserve, loop_now_ns(set->loop), slot_ns);
     if (verdict == CONNECTION_ADMITTED)
         return true;
     log_line_rated(set->log, &set->refused_lines, LOG_WARN, "connection refused limit=%s listener=%s peer=%s:%u",
@@ -74,10 +76,11 @@ void connections_accepted(void *context, struct net_stream *stream)
     const struct connection_listener *listener = context;
     struct connections *set = NULL;
     struct connection *connection = NULL;
+    int64_t slot_ns = 0;
 
     assert(stream->loop->index < listener->loop_count);
     set = listener->loops[stream->loop->index];
-    if (!admit(set, listener, stream)) {
+    if (!admit(set, listener, stream, &slot_ns)) {
         set->stats.refused++;
         net_close(stream, false);
         return;
@@ -94,6 +97,7 @@ void connections_accepted(void *context, struct net_stream *stream)
     set->stats.opened++;
     if (listener->idle_ms_max > 0)
         loop_timer_start(set->loop, &connection->idle, connection->active_ns + listener->idle_ms_max * NS_PER_MS);
+    connection_mute(connection, slot_ns);
     if (set->handler.opened != NULL)
         set->handler.opened(set->handler.context, connection);
     connection_schedule(connection);

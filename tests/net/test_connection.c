@@ -326,10 +326,12 @@ START_TEST(connections_are_limited_in_all_and_by_address)
 {
     struct double_stream *streams[4];
     struct connection_handler handler = {.execute = NULL};
+    struct connection_limits_config config = {
+        .connections_max = 2, .per_address_max = 1, .creations_per_second_max = INT32_MAX};
     struct connection_limits *limits = NULL;
 
     connections_free(c.connections);
-    ck_assert_int_eq(connection_limits_new(2, 1, 7, &limits), ERR_OK);
+    ck_assert_int_eq(connection_limits_new(&config, &limits), ERR_OK);
     ck_assert_int_eq(connections_new(&c.loop.loop, &handler, &c.budget, limits, &c.log.log, &c.connections), ERR_OK);
     for (int i = 0; i < 4; i++) {
         streams[i] = double_stream_new(&c.loop);
