@@ -147,13 +147,18 @@ struct sum {
     bool urgent;
 };
 
+/* What the entry's partition may bring at most; never nothing, since the first batch comes whole whatever the limit. */
+static uint64_t bytes_limit(const struct fetch_entry *entry)
+{
+    return entry->bytes_max < 1 ? 1 : (uint64_t)entry->bytes_max;
+}
+
 static uint64_t readable(const struct fetch_part *part, const struct partition *partition,
                          const struct fetch_entry *entry)
 {
     uint64_t bytes = partition_readable_bytes(partition, entry->offset, part->ask.isolation);
-    uint64_t bytes_max = entry->bytes_max < 0 ? 0 : (uint64_t)entry->bytes_max;
 
-    return bytes < bytes_max ? bytes : bytes_max;
+    return bytes < bytes_limit(entry) ? bytes : bytes_limit(entry);
 }
 
 static void add_up(struct fetch_part *part, struct fetch_entry *entry, struct sum *sum)
@@ -177,7 +182,7 @@ static void add_up(struct fetch_part *part, struct fetch_entry *entry, struct su
     bytes = readable(part, partition, entry);
     sum->bytes += bytes;
     /* A partition at its own limit cannot bring more, however long the fetch waits (trap B023). */
-    if (bytes > 0 && bytes >= (uint64_t)entry->bytes_max)
+    if (bytes >= bytes_limit(entry))
         sum->urgent = true;
     if (bytes > 0)
         return;
@@ -194,9 +199,14 @@ static void read_done(struct partition_read *read)
     struct fetch_part *part = item->part;
     struct fetch_entry *entry = item->entry;
 
-    /* What brought something is looked at again next time: its reader may not move on. */
-    if ((read->size > 0 || read->err != ERR_OK || read->diverging) && !list_node_is_linked(&entry->ready))
-        list_add_last(&part->ready, &entry->ready);
+    /* What brought something is looked at again next time: its reader may not move on. So is what found too little
+     * room for its first batch, before the others: nobody names it again, and it may never be told of more. */
+    if (!list_node_is_linked(&entry->ready)) {
+        if (read->size > 0 || read->err != ERR_OK || read->diverging)
+            list_add_last(&part->ready, &entry->ready);
+        else if (item->readable)
+            list_add_first(&part->ready, &entry->ready);
+    }
     part->reads_left--;
     if (part->reads_left == 0)
         finish_reading(part);
@@ -240,9 +250,9 @@ static void start_read(struct fetch_part *part, struct fetch_item *item, bool *f
     }
     partition_watch_arm(&entry->watch);
     bytes = readable(part, partition, entry);
-    /* Keeps its place in the line; what is read goes to the end of it when it brought something. */
-    item->starved = bytes > 0 && *budget == 0 && !*first;
-    if (!item->starved)
+    /* Without any room left it keeps its place in the line; what is read goes to the end when it brought something. */
+    item->readable = bytes > 0;
+    if (!item->readable || *budget > 0 || *first)
         list_remove(&entry->ready);
     item->read.offset = entry->offset;
     item->read.bytes_max = entry->bytes_max < 0 ? 0 : (uint32_t)entry->bytes_max;
@@ -366,9 +376,11 @@ static void told_collect(struct loop_task *task)
 static void told_finish(struct loop_task *task)
 {
     struct fetch_part *part = LIST_ENTRY(task, struct fetch_part, finish_task);
+    bool due = part->state == FETCH_PART_WAITING && atomic_load(&part->finish_round) == part->round;
 
+    /* Looked at first: unless it waits, the origin may free it as soon as nothing is posted any more. */
     atomic_store(&part->finish_posted, false);
-    if (part->state == FETCH_PART_WAITING && atomic_load(&part->finish_round) == part->round)
+    if (due)
         read_all(part);
 }
 

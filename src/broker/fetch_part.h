@@ -26,7 +26,7 @@
 /* What one entry came to. */
 struct fetch_item {
     struct fetch_entry *entry;
-    bool starved; /* there was something to read, but no room left in the reply */
+    bool readable; /* there was something to read; whether it came depends on the room left in the reply */
     struct partition_read read;
     struct fetch_part *part;
 };

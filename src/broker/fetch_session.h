@@ -60,7 +60,7 @@ struct fetch_entry {
     struct list_node node;    /* in entries, by order */
     struct fetch_part *part;  /* where it is read; NULL: not placed */
     struct list_node changed; /* in fetch_session.changed, then in its part's lists, while a fetch named it */
-    enum err refused;         /* not to be read by the fetch under way, and why */
+    enum err refused;         /* not to be read by the fetch under way, and why; ERR_OK between fetches */
     bool stale;               /* its topic id is no topic's any more, while its name may be another's */
     /* the home's, see fetch_part.h */
     struct partition_watch watch;

@@ -11,6 +11,7 @@
 #include "broker/fetch_part.h"
 #include "broker/handlers.h"
 #include "broker/leader_hint.h"
+#include "net/net_limits.h"
 #include "protocol/gen/fetch.h"
 
 struct fetch {
@@ -18,7 +19,10 @@ struct fetch {
     struct shard *shard; /* whose session it is: the connection's, or the one that the session's id tells of */
     struct fetch_response response;
     bool filled;
-    struct loop_task task; /* there and back, where that is another shard */
+    struct loop_task task;         /* there and back, where that is another shard */
+    struct loop_task abandon_task; /* likewise, behind it: nobody waits for the reply any more */
+    bool abandoning;               /* it is on its way */
+    bool answered;                 /* the reply is ready, and waits for it to be back */
     const struct fetch_request *in;
     struct fetch_plan plan;
     struct fetch_session *session;
@@ -69,6 +73,15 @@ static uint32_t collect_lines(struct fetch *fetch, struct line *lines)
     return count;
 }
 
+/* The next fetch of the session may be another's, or about another image: it judges for itself. */
+static void forgive(struct fetch *fetch)
+{
+    if (fetch->refused == 0)
+        return;
+    list_each (&fetch->session->entries, node)
+        LIST_ENTRY(node, struct fetch_entry, node)->refused = ERR_OK;
+}
+
 static void drop_records(struct partition_read *read)
 {
     for (uint32_t i = 0; i < read->slice_count; i++)
@@ -82,6 +95,7 @@ static void drop_records(struct partition_read *read)
 static void keep_limit(const struct fetch *fetch, struct line *lines, uint32_t count)
 {
     uint64_t left = fetch->bytes_max;
+    uint32_t slices_left = EXCHANGE_SLICES_MAX - 1; /* one is what comes before the first records */
     bool first = true;
 
     for (uint32_t i = 0; i < count; i++) {
@@ -89,8 +103,10 @@ static void keep_limit(const struct fetch *fetch, struct line *lines, uint32_t c
 
         if (read == NULL || read->size == 0)
             continue;
-        if (!first && read->size > left)
+        if ((!first && read->size > left) || read->slice_count + 1 > slices_left)
             drop_records(read);
+        if (read->size > 0)
+            slices_left -= read->slice_count + 1; /* and what stands behind the records */
         left -= read->size < left ? read->size : left;
         first = false;
     }
@@ -252,7 +268,11 @@ static void send_reply(struct fetch *fetch)
 
 static void told_back(struct loop_task *task)
 {
-    send_reply(LIST_ENTRY(task, struct fetch, task));
+    struct fetch *fetch = LIST_ENTRY(task, struct fetch, task);
+
+    fetch->answered = true;
+    if (!fetch->abandoning)
+        send_reply(fetch);
 }
 
 static void deliver(struct fetch *fetch)
@@ -283,6 +303,7 @@ static void reply(struct fetch *fetch)
         count = choose(fetch, lines, count);
         fetch->filled = fill_topics(fetch, lines, count, &fetch->response) && add_endpoints(fetch, &fetch->response);
     }
+    forgive(fetch);
     fetch->response.session_id = fetch_session_done(&fetch->shard->sessions, session);
     fetch->session = NULL;
     deliver(fetch);
@@ -343,12 +364,42 @@ static void deadline(struct loop_timer *timer)
     finish_all(LIST_ENTRY(timer, struct fetch, deadline));
 }
 
+/* On the session's shard. */
+static void give_up_waiting(struct fetch *fetch)
+{
+    if (fetch->session != NULL)
+        finish_all(fetch);
+}
+
+static void told_abandoning_is_over(struct loop_task *task)
+{
+    struct fetch *fetch = LIST_ENTRY(task, struct fetch, abandon_task);
+
+    fetch->abandoning = false;
+    if (fetch->answered)
+        send_reply(fetch);
+}
+
+static void told_abandoned(struct loop_task *task)
+{
+    struct fetch *fetch = LIST_ENTRY(task, struct fetch, abandon_task);
+
+    give_up_waiting(fetch);
+    fetch->abandon_task.run = told_abandoning_is_over;
+    loop_post(fetch->request->shard->loop, &fetch->abandon_task);
+}
+
 static void abandoned(struct request *request)
 {
     struct fetch *fetch = request->user;
 
-    if (fetch->session != NULL)
-        finish_all(fetch);
+    if (fetch->shard == request->shard) {
+        give_up_waiting(fetch);
+        return;
+    }
+    fetch->abandoning = true;
+    fetch->abandon_task.run = told_abandoned;
+    loop_post(fetch->shard->loop, &fetch->abandon_task);
 }
 
 /* ---- placing ---- */
@@ -393,9 +444,9 @@ static enum err renew_stale(struct fetch_session *session)
 static enum err place_all(struct fetch *fetch)
 {
     struct fetch_session *session = fetch->session;
+    enum err err = renew_stale(session);
 
-    if (renew_stale(session) != ERR_OK)
-        return ERR_NOMEM;
+    /* Whatever fails, what is forgotten leaves its part before it is freed. */
     list_each (&session->forgotten, node) {
         struct fetch_entry *entry = LIST_ENTRY(node, struct fetch_entry, node);
 
@@ -411,14 +462,10 @@ static enum err place_all(struct fetch *fetch)
         list_remove(node);
         list_add_last(&entry->part->changed, node);
     }
-    list_each (&session->unplaced, node) {
-        struct fetch_entry *entry = LIST_ENTRY(node, struct fetch_entry, all);
-
-        entry->refused = ERR_OK;
-        if (place(fetch, entry) != ERR_OK)
-            return ERR_NOMEM;
-    }
-    return ERR_OK;
+    list_each (&session->unplaced, node)
+        if (err == ERR_OK)
+            err = place(fetch, LIST_ENTRY(node, struct fetch_entry, all));
+    return err;
 }
 
 /* ---- access ---- */
@@ -447,7 +494,6 @@ static void refuse_entries(struct fetch *fetch)
 
         if (entry->part == NULL)
             continue; /* unknown by name: told so already */
-        entry->refused = ERR_OK;
         if (follower)
             entry->refused = request_may(request, MAY_CLUSTER_ACTION, ON_CLUSTER, BYTES_LITERAL("kafka-cluster"))
                                  ? ERR_UNKNOWN_LEADER_EPOCH
@@ -459,6 +505,15 @@ static void refuse_entries(struct fetch *fetch)
 }
 
 /* ---- in ---- */
+
+/* How long the fetch may wait. Behind a connection that is not read nobody sees the client go; so it is answered before
+ * it would count as idle. */
+static int64_t wait_ms(const struct fetch *fetch)
+{
+    int64_t idle_ms = connection_listener(fetch->request->connection)->idle_ms_max;
+
+    return idle_ms > 0 && fetch->in->max_wait_ms > idle_ms ? idle_ms : fetch->in->max_wait_ms;
+}
 
 static void ask_parts(struct fetch *fetch)
 {
@@ -496,7 +551,7 @@ static void ask_parts(struct fetch *fetch)
     } else if (may_wait) {
         fetch->deadline.fired = deadline;
         loop_timer_start(fetch->shard->loop, &fetch->deadline,
-                         loop_now_ns(fetch->shard->loop) + fetch->in->max_wait_ms * INT64_C(1000000));
+                         loop_now_ns(fetch->shard->loop) + wait_ms(fetch) * INT64_C(1000000));
         list_add_last(&fetch->shard->fetches, &fetch->waiting);
         if (fetch->shard->stopping)
             finish_all(fetch);
@@ -554,8 +609,8 @@ void handle_fetch(struct request *request, void *body)
     /* A session is the broker's: a client may come back to it by another connection. */
     owner = in->session_id > 0 ? fetch_session_shard(in->session_id) : request->shard->index;
     fetch->shard = owner < request->broker->env.reactor_count ? &request->broker->shards[owner] : request->shard;
+    request->abandoned = abandoned;
     if (fetch->shard == request->shard) {
-        request->abandoned = abandoned;
         begin(fetch);
         return;
     }

@@ -1,0 +1,67 @@
+/*
+ * node_world: a whole broker in the simulated world for tests of what it answers: started, asked over real frames by
+ * as many clients as a test wants, stopped. Everything runs on the test's thread, when it says so.
+ *
+ *   node_world_begin -> node_ask ... -> node_world_end
+ */
+#ifndef OTTLA_TESTS_BROKER_NODE_WORLD_H
+#define OTTLA_TESTS_BROKER_NODE_WORLD_H
+
+#include "protocol/gen/fetch.h"
+#include "protocol/gen/produce.h"
+#include "sim/sim_client.h"
+#include "sim/sim_node.h"
+
+enum { NODE_CLIENTS_MAX = 8 };
+
+struct node_world {
+    struct sim sim;
+    struct sim_fs disk;
+    struct sim_network network;
+    struct sim_node node;
+    struct sim_client clients[NODE_CLIENTS_MAX];
+};
+
+/* A question under way. answered: the reply is there, or (err ERR_CLOSED) never will be. */
+struct node_call {
+    struct sim_call call; /* first */
+    bool answered;
+    enum err err;
+};
+
+/* A node that serves, with that many reactors. The seed decides what happens when. */
+void node_world_begin(struct node_world *world, uint64_t seed, uint32_t reactors);
+/* Stops it cleanly, which checks that nothing is left behind. */
+void node_world_end(struct node_world *world);
+/* Runs the world for so long. */
+void node_world_pass(struct node_world *world, int64_t ms);
+
+/* Sends; node_answered waits. response_type and version as in sim_client_call. */
+void node_send(struct node_world *world, uint32_t client, const struct message_type *request_type, const void *request,
+               const struct message_type *response_type, int16_t version, struct node_call *call);
+/* Runs the world until it is answered, for at most so long: false when it was not. */
+bool node_answered(struct node_world *world, struct node_call *call, int64_t ms);
+/* Both; the reply, which lives until node_call_end; NULL: the connection was closed instead. Within a virtual minute.
+ */
+void *node_ask(struct node_world *world, uint32_t client, const struct message_type *request_type, const void *request,
+               const struct message_type *response_type, int16_t version, struct node_call *call);
+void node_call_end(struct node_call *call);
+
+/* A topic of so many partitions; configs "key=value", NULL at the end. */
+struct uuid node_create_topic(struct node_world *world, const char *name, int32_t partitions, ...);
+enum err node_delete_topic(struct node_world *world, const char *name);
+/* One record of value_bytes; base offset, or -1 and why. */
+int64_t node_produce(struct node_world *world, uint32_t client, struct uuid topic, int32_t partition,
+                     size_t value_bytes, enum err *err);
+
+/* A Fetch v12 or v13 over partitions of one topic, each at its offset. */
+struct node_fetch {
+    struct fetch_request request;
+    struct fetch_request_fetch_topic topic;
+    struct fetch_request_fetch_partition partitions[64];
+};
+void node_fetch_init(struct node_fetch *fetch, const char *name, struct uuid topic, int32_t partitions);
+/* The partition's part of the reply; NULL: it is not in it. */
+const struct fetch_response_partition_data *node_fetched(const struct fetch_response *response, int32_t partition);
+
+#endif
