@@ -176,8 +176,16 @@ enum err_fate {
     X(ERR_END,                                         0,    FATE_REPLY,  "no more elements")
 /* clang-format on */
 
+/* Clang holds every function and function pointer that returns an error, static ones too, as if it were MUST_CHECK;
+ * gcc knows the attribute on functions only. */
+#ifdef __clang__
+#define ERR_MUST_CHECK MUST_CHECK
+#else
+#define ERR_MUST_CHECK
+#endif
+
 #define ERR_NAME(name, wire, fate, text) name,
-enum err { ERR_LIST(ERR_NAME) ERR_COUNT };
+enum ERR_MUST_CHECK err { ERR_LIST(ERR_NAME) ERR_COUNT };
 #undef ERR_NAME
 
 /* The code on the wire (schema: every ErrorCode field). */

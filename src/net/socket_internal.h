@@ -72,9 +72,9 @@ void socket_stream_read_addresses(struct socket_stream *stream);
 void socket_stream_bind_events(struct socket_stream *stream);
 
 /* struct net_ops. */
-enum err socket_listen(struct net *base, const struct net_address *address, struct loop **loops, uint32_t loop_count,
-                       net_accept_fn *accepted, void *context, struct net_listener **listener,
-                       struct net_address *bound);
+MUST_CHECK enum err socket_listen(struct net *base, const struct net_address *address, struct loop **loops,
+                                  uint32_t loop_count, net_accept_fn *accepted, void *context,
+                                  struct net_listener **listener, struct net_address *bound);
 void socket_unlisten(struct net *base, struct net_listener *listener);
 void socket_listener_free(struct net_listener *listener);
 
