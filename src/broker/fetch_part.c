@@ -468,7 +468,8 @@ void fetch_parts_give_up(struct fetch_session *session, void (*freed)(void *cont
 
         if (part == NULL)
             continue;
-        if (!part->released || atomic_load(&part->finish_posted)) {
+        /* A finish of its only round may still be on its way, or just be looked at: then the home has the last word. */
+        if (!part->released || atomic_load(&part->finish_round) == part->round) {
             pass_on(part, part->home, &part->give_up_task, told_give_up);
             continue;
         }
