@@ -1,5 +1,6 @@
 #include "base/mem.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,4 +39,9 @@ char *mem_copy_text(const void *data, size_t size)
         memcpy(copy, data, size);
     copy[size] = '\0';
     return copy;
+}
+
+void mem_give_back(void)
+{
+    (void)malloc_trim(0);
 }

@@ -21,4 +21,8 @@ void mem_free(void *block);
 /* A copy with a closing NUL behind it. */
 char *mem_copy_text(const void *data, size_t size) MUST_CHECK;
 
+/* Gives free pages back to the system, all threads' heaps included. They wait meanwhile: for when nothing is going on.
+ */
+void mem_give_back(void);
+
 #endif

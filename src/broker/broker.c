@@ -30,10 +30,16 @@ static void on_request(void *context, struct connection *connection, struct exch
     request_begin(context, connection, exchange);
 }
 
+static void on_opened(void *context, struct connection *connection)
+{
+    (void)context;
+    connection_set_user(connection, mem_calloc(1, sizeof(struct client)));
+}
+
 static bool on_overlaps(void *context, struct connection *connection, struct bytes frame)
 {
-    (void)connection;
-    return request_overlaps(context, frame);
+    (void)context;
+    return request_overlaps(connection, frame);
 }
 
 static void on_abandoned(void *context, struct exchange *exchange)
@@ -317,6 +323,7 @@ static enum err make_connections(struct broker *broker)
     for (uint32_t i = 0; i < broker->shard_count; i++) {
         struct connection_handler handler = {
             .context = &broker->shards[i],
+            .opened = on_opened,
             .overlaps = on_overlaps,
             .execute = on_request,
             .abandoned = on_abandoned,

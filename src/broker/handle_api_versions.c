@@ -1,4 +1,3 @@
-#include "base/mem.h"
 #include "broker/broker_internal.h"
 #include "broker/client.h"
 #include "broker/handlers.h"
@@ -29,18 +28,15 @@ static void copy_text(char to[CLIENT_SOFTWARE_CHARS_MAX + 1], struct bytes from)
     to[size] = '\0';
 }
 
-/* Kept for the connection's life; without memory the client stays nameless. */
+/* Without memory the client stays nameless. */
 static void remember_client(struct request *request, const struct api_versions_request *body)
 {
     struct client *client = connection_user(request->connection);
 
     if (client == NULL)
-        client = mem_calloc(1, sizeof(*client));
-    if (client == NULL)
         return;
     copy_text(client->name, body->client_software_name);
     copy_text(client->version, body->client_software_version);
-    connection_set_user(request->connection, client);
 }
 
 static bool is_offered(const struct request *request, const struct api *api)

@@ -23,7 +23,10 @@ enum {
     DESCRIPTORS_WANTED = 20000,
     DESCRIPTORS_OWN = 32, /* of the process itself: loops, pipes, the log */
     CGROUP_TEXT_BYTES = 32,
-    STOP_SECONDS_MAX = 30, /* after a second signal, or so long, the process ends as it is */
+    QUIET_LOOK_NS = 250 * 1000 * 1000, /* how often we look whether a burst is over */
+    QUIET_CPU_US_MAX = 10 * 1000,      /* of processor time since the last look: nothing is going on */
+    BURST_CPU_US_MIN = 50 * 1000,      /* since memory was given back last: worth it */
+    STOP_SECONDS_MAX = 30,             /* after a second signal, or so long, the process ends as it is */
 };
 
 #define MEMORY_SHARE_DIVISOR 3 /* of what the machine gives: the rest is for files' pages and the metadata */
@@ -306,13 +309,41 @@ static bool wait_for_start(struct process *process, bool *asked_to_stop)
     return false;
 }
 
+static int64_t cpu_us(void)
+{
+    struct rusage usage;
+
+    if (getrusage(RUSAGE_SELF, &usage) != 0)
+        return 0;
+    return (int64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + usage.ru_utime.tv_usec +
+           usage.ru_stime.tv_usec;
+}
+
+/* What a burst left free goes back to the system once it is over. */
+static void keep_small(int64_t *before_us, int64_t *given_back_us)
+{
+    int64_t now_us = cpu_us();
+
+    if (now_us - *before_us < QUIET_CPU_US_MAX && now_us - *given_back_us > BURST_CPU_US_MIN) {
+        mem_give_back();
+        *given_back_us = cpu_us();
+    }
+    *before_us = now_us;
+}
+
 static void wait_for_signal(struct process *process)
 {
+    struct timespec look = {.tv_nsec = QUIET_LOOK_NS};
+    int64_t before_us = cpu_us();
+    int64_t given_back_us = 0;
     int number = 0;
 
-    do
-        number = 0;
-    while (sigwait(&process->signals, &number) != 0 || number == SIGNAL_FROM_LOOP);
+    for (;;) {
+        number = sigtimedwait(&process->signals, NULL, &look);
+        if (number > 0 && number != SIGNAL_FROM_LOOP)
+            break;
+        keep_small(&before_us, &given_back_us);
+    }
     log_info(&process->log, "stopping signal=%d", number);
 }
 

@@ -11,6 +11,10 @@ enum { ARENA_BYTES_MAX = 256 * 1024 * 1024 }; /* of one request, reply included;
 
 static void free_request(struct request *request)
 {
+    struct client *client = connection_user(request->connection);
+
+    if (client != NULL && request->api->overlaps)
+        client->overlapping_bytes -= request->exchange->frame_size;
     if (request->cleanup != NULL)
         request->cleanup(request);
     arena_deinit(&request->arena);
@@ -123,7 +127,7 @@ static struct request *request_new(struct shard *shard, struct connection *conne
                                    const struct api *api, const struct request_header *header)
 {
     struct request *request = mem_calloc(1, sizeof(*request));
-    const struct client *client = connection_user(connection);
+    struct client *client = connection_user(connection);
     size_t bound = api->bound(exchange->frame_size);
 
     if (request == NULL)
@@ -136,7 +140,9 @@ static struct request *request_new(struct shard *shard, struct connection *conne
     request->api = api;
     request->header = *header;
     request->principal = BYTES_LITERAL("User:ANONYMOUS");
-    if (client != NULL) {
+    if (client != NULL && api->overlaps)
+        client->overlapping_bytes += exchange->frame_size;
+    if (client != NULL && client->name[0] != '\0') {
         request->software_name = bytes_of_text(client->name);
         request->software_version = bytes_of_text(client->version);
     }
@@ -202,13 +208,15 @@ void request_begin(struct shard *shard, struct connection *connection, struct ex
         refuse_malformed(shard, exchange, &header, &reader);
 }
 
-bool request_overlaps(struct shard *shard, struct bytes frame)
+bool request_overlaps(struct connection *connection, struct bytes frame)
 {
+    const struct client *client = connection_user(connection);
     const struct api *api = NULL;
 
-    (void)shard;
     if (frame.size < 2)
         return false;
     api = api_find((int16_t)((uint16_t)frame.data[0] << 8 | frame.data[1]));
-    return api != NULL && api->overlaps;
+    if (api == NULL || !api->overlaps)
+        return false;
+    return client != NULL && client->overlapping_bytes + frame.size <= CLIENT_OVERLAP_BYTES_MAX;
 }

@@ -39,7 +39,6 @@ struct request {
     struct arena arena;
     struct image *image;   /* held: the metadata that this request is answered from */
     int64_t decided_ns;    /* monotonic: the outcome was known */
-    size_t reserved_bytes; /* of the node's memory, for the decoded form */
     int32_t throttle_ms;   /* goes into the reply; the connection is muted for as long */
     /* Optional; called once when the reply has left, or could not. */
     void (*cleanup)(struct request *request);
@@ -50,7 +49,7 @@ struct request {
 
 /* Frames become requests; called by the shard's connections. */
 void request_begin(struct shard *shard, struct connection *connection, struct exchange *exchange);
-bool request_overlaps(struct shard *shard, struct bytes frame);
+bool request_overlaps(struct connection *connection, struct bytes frame);
 
 /* The one way out: sets the throttle time, encodes at the request's version, hands the bytes over. response: of the
  * type that the API's row writes; may point into the arena and the frame. */
