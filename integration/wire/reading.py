@@ -206,6 +206,28 @@ def test_fetch_session_replaced_and_closed(env):
         env.see("the error comes again", {i: p["ErrorCode"] for i, p in parts(reply).items()}, {7: 3})
 
 
+def test_missing_partition_does_not_end_the_wait(env):
+    """A session that follows a topic that is gone is paced by its max_wait, not answered without a pause."""
+    for version in (12, 18):
+        with client(env) as c:
+            topic = c.create(2)
+            reply = c.fetch_all(topic, {0: 0, 7: 0}, version, session=(0, 0), max_wait=400)
+            session = reply["SessionId"]
+            env.see(f"v{version}: first", {i: p["ErrorCode"] for i, p in parts(reply).items()}, {0: 0, 7: 3})
+            started = time.monotonic()
+            for epoch in (1, 2):
+                reply = c.fetch_all(None, {}, version, session=(session, epoch), max_wait=400)
+                env.see(f"v{version}: again", {i: p["ErrorCode"] for i, p in parts(reply).items()}, {7: 3})
+            env.see(f"v{version}: both waited", time.monotonic() - started > 0.7, True)
+            c.send("Fetch", version, c.fetch_body(version, None, {}, session=(session, 3), max_wait=10_000))
+            time.sleep(0.05)
+            with client(env) as writer:
+                writer.ids = c.ids
+                writer.produce(topic, [b"x"])
+            env.see(f"v{version}: data ends the wait", time.monotonic() - started < 5 and
+                    len(parts(c.receive())[0]["Records"]) > 0, True)
+
+
 def test_fetch_session_in_another_connection(env):
     """A session belongs to the broker, not to the connection that made it."""
     with client(env) as c, client(env) as other:

@@ -166,7 +166,14 @@ static void add_up(struct fetch_part *part, struct fetch_entry *entry, struct su
     struct partition *partition = NULL;
     uint64_t bytes = 0;
 
-    if (find(part, entry, &partition) != ERR_OK || partition_is_failed(partition) ||
+    if (find(part, entry, &partition) != ERR_OK) {
+        /* Told at once the first time; from then on it is as an idle one, so that who still follows a deleted topic
+         * comes again after max_wait and not without a pause. Apache Kafka waits from the first time. */
+        if (!entry->told_missing)
+            sum->urgent = true;
+        return;
+    }
+    if (partition_is_failed(partition) ||
         (entry->leader_epoch >= 0 && entry->leader_epoch != partition_leader_epoch(partition))) {
         sum->urgent = true;
         return;

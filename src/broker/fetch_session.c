@@ -241,6 +241,7 @@ bool fetch_entry_shows(struct fetch_entry *entry, bool incremental, enum err err
     /* So that it shows once more when the error is over (KIP-227). */
     if (err != ERR_OK)
         entry->told_high_watermark = -1;
+    entry->told_missing = err == ERR_UNKNOWN_TOPIC_OR_PARTITION || err == ERR_UNKNOWN_TOPIC_ID;
     return shows;
 }
 

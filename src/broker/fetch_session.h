@@ -55,6 +55,7 @@ struct fetch_entry {
     /* what was last told; -1 at first and after an error, so that the partition shows up again */
     int64_t told_high_watermark;
     int64_t told_log_start;
+    bool told_missing; /* the last answer said that there is no such partition */
     /* the session's */
     uint64_t order;
     struct list_node node;    /* in entries, by order */

@@ -29,6 +29,7 @@ struct fetch {
     struct fetch_result *results;
     uint32_t items;   /* over all results */
     uint32_t refused; /* entries that are not read */
+    bool urgent;      /* one of them is not to wait for the others */
     uint32_t parts_left;
     uint64_t bytes_min;
     uint32_t bytes_max;
@@ -417,6 +418,7 @@ static enum err place(struct fetch *fetch, struct fetch_entry *entry)
         if (topic == NULL) {
             entry->refused = ERR_UNKNOWN_TOPIC_OR_PARTITION;
             fetch->refused++;
+            fetch->urgent |= !entry->told_missing;
             return ERR_OK;
         }
         entry->topic_id = topic->id;
@@ -501,6 +503,7 @@ static void refuse_entries(struct fetch *fetch)
         else if (name.data != NULL && !request_may(request, MAY_READ, ON_TOPIC, name))
             entry->refused = ERR_TOPIC_AUTHORIZATION_FAILED;
         fetch->refused += entry->refused != ERR_OK;
+        fetch->urgent |= entry->refused != ERR_OK;
     }
 }
 
@@ -520,7 +523,7 @@ static void ask_parts(struct fetch *fetch)
     struct request *request = fetch->request;
     struct fetch_session *session = fetch->session;
     bool release = !session->cached || session->count == 0;
-    bool may_wait = fetch->in->max_wait_ms > 0 && session->count > 0 && fetch->refused == 0;
+    bool may_wait = fetch->in->max_wait_ms > 0 && session->count > 0 && !fetch->urgent;
     uint32_t room = session->parts == NULL ? 0 : session->parts_room;
 
     fetch->parts_left = 1;
