@@ -54,6 +54,13 @@ struct segment *log_segment_at(const struct partition_log *log, int64_t offset, 
     return log->segments[low - 1];
 }
 
+bool log_is_segment_base(const struct partition_log *log, int64_t offset)
+{
+    const struct segment *segment = log_segment_at(log, offset, NULL);
+
+    return segment != NULL && segment->base_offset == offset;
+}
+
 enum err log_segment_add(struct partition_log *log, struct segment *segment)
 {
     assert(log->segment_count == 0 || log_last_segment(log)->base_offset < segment->base_offset);

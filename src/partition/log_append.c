@@ -24,6 +24,7 @@ struct log_append_job {
     struct segment_index_tail tail;
     uint8_t *snapshot;
     size_t snapshot_size;
+    int64_t snapshot_old; /* is removed: no segment begins there; -1: none */
     enum err tail_err;
     enum err snapshot_err;
     /* cut */
@@ -59,10 +60,13 @@ static void append_job_run(struct loop_job *base)
     make_segment(job);
     if (job->err == ERR_OK && job->kind == LOG_JOB_ROLL) {
         /* Neither has to succeed: indexes and producers can be had from the batches. */
-        job->tail_err = segment_index_tail_write(log->env->fs, log->dir, &job->tail, false);
+        if (job->tail.bytes != NULL)
+            job->tail_err = segment_index_tail_write(log->env->fs, log->dir, &job->tail, false);
         if (job->snapshot != NULL)
             job->snapshot_err = log_snapshot_write(log->env->fs, log->dir, job->base_offset,
                                                    bytes_of(job->snapshot, job->snapshot_size), false);
+        if (job->snapshot_err == ERR_OK && job->snapshot_old >= 0)
+            job->snapshot_err = log_snapshot_remove(log->env->fs, log->dir, job->snapshot_old);
     }
 }
 
@@ -84,14 +88,15 @@ static void segment_begin(struct partition_log *log, struct log_append_job *job)
 
 static void roll_finish(struct partition_log *log, struct log_append_job *job)
 {
-    if (job->tail_err == ERR_OK)
-        segment_index_tail_done(job->sealed, &job->tail);
-    else
+    if (job->tail_err != ERR_OK)
         (void)log_storage_error(log, job->tail_err, "index of a rolled segment not written");
+    else if (job->tail.bytes != NULL)
+        segment_index_tail_done(job->sealed, &job->tail);
     if (job->snapshot_err != ERR_OK)
         (void)log_storage_error(log, job->snapshot_err, "producer snapshot not written");
     else if (job->snapshot != NULL)
         log->snapshot_offset = job->base_offset;
+    log->anchor_bytes = 0;
 }
 
 static void job_free(struct log_append_job *job)
@@ -186,6 +191,7 @@ static enum err segment_make(struct partition_log *log, int64_t base_offset)
     job->kind = last == NULL ? LOG_JOB_CREATE : LOG_JOB_ROLL;
     job->base_offset = base_offset;
     job->sync_topic_id = log->topic_id_unsynced;
+    job->snapshot_old = -1;
     job->made = mem_alloc(sizeof(*job->made));
     if (job->made == NULL) {
         err = ERR_NOMEM;
@@ -196,7 +202,11 @@ static enum err segment_make(struct partition_log *log, int64_t base_offset)
         segment_seal_times(last);
         last->settled = false;
         job->sealed = last;
-        err = segment_index_tail_take(last, &job->tail);
+        if (log->snapshot_offset >= 0 && !log_is_segment_base(log, log->snapshot_offset))
+            job->snapshot_old = log->snapshot_offset;
+        /* Where another job has them in hand, the next sync writes what is missing. */
+        if (!log->sync_has_tails && !log->giving_back)
+            err = segment_index_tail_take(last, &job->tail);
         if (err == ERR_OK)
             err = producer_state_format(&log->producers, &job->snapshot, &job->snapshot_size);
     }
@@ -327,6 +337,7 @@ static void run_book(struct partition_log *log, struct segment *segment, const s
     }
     segment->settled = false;
     log->size += op->size;
+    log->anchor_bytes += op->size;
     log->end_offset = segment->end_offset;
     if (log->unsynced_bytes == 0)
         log->unsynced_since_ns = loop_now_ns(log->env->loop);

@@ -46,6 +46,8 @@ struct partition_log {
     bool dir_is_new;        /* made by this opening */
     bool parent_unsynced;   /* the log directory's entry for dir may not be synced yet */
     bool topic_id_unsynced; /* partition.metadata was written and not yet synced */
+    bool sync_has_tails;    /* the present sync writes index entries: nobody else may */
+    uint64_t anchor_bytes;  /* written since the last anchor */
     uint64_t unsynced_bytes;
     int64_t unsynced_messages;
     int64_t unsynced_since_ns;
@@ -75,6 +77,7 @@ void log_free(struct partition_log *log);
 struct segment *log_last_segment(const struct partition_log *log); /* NULL: none */
 /* The last segment whose base is at or below offset; NULL: none. slot may be NULL. */
 struct segment *log_segment_at(const struct partition_log *log, int64_t offset, uint32_t *slot);
+bool log_is_segment_base(const struct partition_log *log, int64_t offset);
 /* Takes the segment to the end of the list. ERR_NOMEM. */
 MUST_CHECK enum err log_segment_add(struct partition_log *log, struct segment *segment);
 /* Touched: its files stay open for a while. */
@@ -113,13 +116,24 @@ void log_sync_start(struct partition_log *log);
 bool log_sync_is_due(const struct partition_log *log);
 void log_syncs_fail(struct partition_log *log, enum err err);
 
+enum log_sync_kind {
+    LOG_SYNC_PLAIN,
+    LOG_SYNC_ANCHOR, /* also a producer snapshot and the last segment's index entries: a recovery begins there */
+    LOG_SYNC_FINAL,  /* a clean stop: the same, and none of it may fail */
+};
+
 /* What a sync does, for the closing job too. */
 struct log_sync_file {
     int64_t base_offset;
     struct fs_file *file; /* a reference; NULL: opened by name */
     bool sealed;          /* its indexes are synced too */
+    bool has_tail;
+    bool lacks_tail;   /* it has index entries that this sync cannot write */
+    bool tail_written; /* out */
+    struct segment_index_tail tail;
 };
 struct log_sync_plan {
+    enum log_sync_kind kind;
     struct log_sync_file *files;
     uint32_t file_count;
     int64_t end_offset; /* reached when it has succeeded */
@@ -130,11 +144,15 @@ struct log_sync_plan {
     bool sync_names;
     bool sync_parent;
     bool sync_topic_id;
+    uint8_t *snapshot; /* of the producers, as of end_offset; NULL: none is written */
+    size_t snapshot_size;
+    int64_t snapshot_old;  /* is removed then; -1: none */
+    bool snapshot_written; /* out */
 };
 /* ERR_NOMEM: nothing is held then. */
-MUST_CHECK enum err log_sync_plan_make(struct partition_log *log, struct log_sync_plan *plan);
-/* Blocks. ERR_IO: a sync failed, for good; other errors may pass. The epochs need room, and wait where there is none.
- */
+MUST_CHECK enum err log_sync_plan_make(struct partition_log *log, enum log_sync_kind kind, struct log_sync_plan *plan);
+/* Blocks. ERR_IO: a sync failed, for good; other errors may pass. What needs room (epochs, index entries, snapshots)
+ * waits where there is none, but for LOG_SYNC_FINAL. */
 MUST_CHECK enum err log_sync_plan_run(const struct partition_env *env, const char *dir, struct log_sync_plan *plan);
 /* It is to be done again: what it was to cover counts as un-synced as before. */
 void log_sync_plan_failed(struct partition_log *log, const struct log_sync_plan *plan);
@@ -150,5 +168,7 @@ bool log_close_continue(struct partition_log *log);
 
 /* Blocks. Writes <offset>.snapshot. */
 MUST_CHECK enum err log_snapshot_write(struct fs *fs, const char *dir, int64_t offset, struct bytes content, bool sync);
+/* Blocks. One that is not there is removed already. */
+MUST_CHECK enum err log_snapshot_remove(struct fs *fs, const char *dir, int64_t offset);
 
 #endif

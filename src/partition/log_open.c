@@ -273,6 +273,16 @@ static uint32_t first_suspect(const struct opening *opening)
     return slot == 0 ? 0 : slot - 1;
 }
 
+/* Snapshots above it may speak of batches that are gone. */
+static int64_t snapshot_limit(const struct opening *opening, int64_t suspect_base)
+{
+    const struct segment *last = log_last_segment(opening->log);
+
+    if (!opening->spec->clean && opening->spec->recovery_point > suspect_base)
+        return opening->spec->recovery_point;
+    return suspect_base == INT64_MAX && last != NULL ? last->end_offset : suspect_base;
+}
+
 static enum err segments_load(struct opening *opening)
 {
     struct partition_log *log = opening->log;
@@ -307,12 +317,19 @@ static enum err segments_load(struct opening *opening)
         if (err != ERR_OK)
             return err;
     }
-    err =
-        producers_read(opening, suspect_base == INT64_MAX && log->segment_count > 0 ? log_last_segment(log)->end_offset
-                                                                                    : suspect_base);
+    err = producers_read(opening, snapshot_limit(opening, suspect_base));
     if (err == ERR_OK && (opening->producers_at < suspect_base || !opening->epochs_known))
         err = log_replay(opening, opening->epochs_known ? opening->producers_at : 0, suspect_base);
-    return err == ERR_OK ? log_recover(opening, suspect) : err;
+    if (err == ERR_OK)
+        err = log_recover(opening, suspect);
+    if (err == ERR_OK && log->segment_count > 0 && log_last_segment(log)->end_offset < opening->producers_at) {
+        /* The checkpoint promised more than there is. */
+        producer_state_clear(&log->producers);
+        err = producers_read(opening, log_last_segment(log)->end_offset);
+        if (err == ERR_OK)
+            err = log_replay(opening, opening->producers_at, INT64_MAX);
+    }
+    return err;
 }
 
 /* --- after the segments --- */
@@ -439,7 +456,7 @@ static enum err recovered_sync(struct partition_log *log)
 
     if (log->config.flush_messages != 1 || log->synced_offset == log->end_offset)
         return ERR_OK;
-    err = log_sync_plan_make(log, &plan);
+    err = log_sync_plan_make(log, LOG_SYNC_PLAIN, &plan);
     if (err != ERR_OK)
         return err;
     err = log_sync_plan_run(log->env, log->dir, &plan);

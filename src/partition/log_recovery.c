@@ -78,7 +78,7 @@ static enum err segment_files_remove(struct partition_log *log, int64_t base_off
     return ERR_OK;
 }
 
-static enum err recover_one(struct opening *opening, struct segment *segment, bool *was_cut)
+static enum err recover_one(struct opening *opening, struct segment *segment, int64_t resume_offset, bool *was_cut)
 {
     struct partition_log *log = opening->log;
     const struct segment_recovery how = {log->config.index_interval_bytes, log->config.cleanup_compact};
@@ -86,8 +86,10 @@ static enum err recover_one(struct opening *opening, struct segment *segment, bo
     uint64_t cut = 0;
     enum err err = ERR_OK;
 
-    /* Entries of batches that may be gone; the batches that are there bring them back. */
-    epoch_cache_truncate_end(&log->epochs, segment->base_offset);
+    /* Entries of batches that may be gone go; the batches that are there bring them back. */
+    if (!segment_resume(segment, log->env->fs, log->dir, resume_offset))
+        resume_offset = segment->base_offset;
+    epoch_cache_truncate_end(&log->epochs, resume_offset);
     err = segment_recover(segment, log->env->fs, log->dir, &how, note_batch, opening, &scanned, &cut);
     opening->recovery.bytes_scanned += scanned;
     opening->recovery.bytes_cut += cut;
@@ -130,6 +132,8 @@ enum err log_recover(struct opening *opening, uint32_t first)
 {
     struct found *found = &opening->found;
     struct partition_log *log = opening->log;
+    /* Up to the newest producer snapshot all was synced, epochs too: only what lies behind has to be read. */
+    int64_t resume_offset = opening->epochs_known ? opening->producers_at : -1;
     enum err err = ERR_OK;
 
     for (uint32_t i = first; i < found->segment_count; i++) {
@@ -140,7 +144,7 @@ enum err log_recover(struct opening *opening, uint32_t first)
             return log_recover_remove(opening, i);
         err = log_open_segment(log, found->segments[i], &segment);
         if (err == ERR_OK)
-            err = recover_one(opening, segment, &was_cut);
+            err = recover_one(opening, segment, i == first ? resume_offset : -1, &was_cut);
         if (err != ERR_OK)
             return err;
         if (was_cut)

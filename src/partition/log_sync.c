@@ -15,19 +15,78 @@ struct log_sync_job {
     struct log_sync_plan plan;
     uint64_t bytes; /* un-synced when it began */
     int64_t messages;
+    uint64_t anchor_bytes;
     int64_t began_ns;
     enum err err;
 };
 
+enum err log_snapshot_write(struct fs *fs, const char *dir, int64_t offset, struct bytes content, bool sync)
+{
+    struct log_path path;
+    const char *name = NULL;
+
+    log_path_segment(&path, dir, offset, SEGMENT_SNAPSHOT);
+    name = strrchr(path.text, '/') + 1;
+    return sync ? text_file_replace(fs, dir, name, content) : text_file_replace_lazily(fs, dir, name, content);
+}
+
+enum err log_snapshot_remove(struct fs *fs, const char *dir, int64_t offset)
+{
+    struct log_path path;
+    enum err err = ERR_OK;
+
+    log_path_segment(&path, dir, offset, SEGMENT_SNAPSHOT);
+    err = fs_unlink(fs, path.text);
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
 /* --- the plan --- */
 
-enum err log_sync_plan_make(struct partition_log *log, struct log_sync_plan *plan)
+/* Index entries go into the file in order, so one job at a time has them. */
+static void tail_take(const struct partition_log *log, const struct segment *segment, struct log_sync_file *file,
+                      enum log_sync_kind kind)
+{
+    if (!segment->indexed || (!file->sealed && kind == LOG_SYNC_PLAIN))
+        return;
+    file->has_tail =
+        log->append_job == NULL && !log->giving_back && segment_index_tail_take(segment, &file->tail) == ERR_OK;
+    file->lacks_tail = !file->has_tail;
+}
+
+static void files_take(struct partition_log *log, uint32_t first, struct log_sync_plan *plan)
+{
+    for (uint32_t i = first; i < log->segment_count; i++) {
+        struct segment *segment = log->segments[i];
+        struct log_sync_file *file = &plan->files[plan->file_count++];
+
+        *file = (struct log_sync_file){
+            .base_offset = segment->base_offset,
+            .file = segment->file == NULL ? NULL : fs_file_keep(segment->file),
+            .sealed = i + 1 < log->segment_count,
+        };
+        if (!file->sealed && segment->indexed && plan->kind == LOG_SYNC_FINAL)
+            segment_seal_times(segment);
+        tail_take(log, segment, file, plan->kind);
+    }
+}
+
+static enum err snapshot_take(const struct partition_log *log, struct log_sync_plan *plan)
+{
+    if (plan->kind == LOG_SYNC_PLAIN || log->segment_count == 0 || log->snapshot_offset == log->end_offset)
+        return ERR_OK;
+    plan->snapshot_old = log_is_segment_base(log, log->snapshot_offset) ? -1 : log->snapshot_offset;
+    return producer_state_format(&log->producers, &plan->snapshot, &plan->snapshot_size);
+}
+
+enum err log_sync_plan_make(struct partition_log *log, enum log_sync_kind kind, struct log_sync_plan *plan)
 {
     uint32_t first = log->segment_count;
+    enum err err = ERR_OK;
 
     *plan = (struct log_sync_plan){
+        .kind = kind,
         .end_offset = log->end_offset,
-        .sync_names = log->names_changed,
+        .snapshot_old = -1,
         .sync_parent = log->parent_unsynced,
         .sync_topic_id = log->topic_id_unsynced,
         .write_epochs = log->epochs.changed,
@@ -40,26 +99,21 @@ enum err log_sync_plan_make(struct partition_log *log, struct log_sync_plan *pla
         if (plan->files == NULL)
             return ERR_NOMEM;
     }
-    if (plan->write_epochs) {
+    err = snapshot_take(log, plan);
+    if (err == ERR_OK && plan->write_epochs) {
         checkpoint_format_epochs(&log->epochs, &plan->epochs);
-        if (plan->epochs.failed) {
-            text_deinit(&plan->epochs);
-            mem_free(plan->files);
-            plan->files = NULL;
-            return ERR_NOMEM;
-        }
-        log->epochs.changed = false;
+        err = plan->epochs.failed ? ERR_NOMEM : ERR_OK;
     }
-    for (uint32_t i = first; i < log->segment_count; i++) {
-        struct segment *segment = log->segments[i];
-
-        plan->files[plan->file_count++] = (struct log_sync_file){
-            .base_offset = segment->base_offset,
-            .file = segment->file == NULL ? NULL : fs_file_keep(segment->file),
-            .sealed = i + 1 < log->segment_count,
-        };
+    if (err != ERR_OK) {
+        log_sync_plan_deinit(plan);
+        return err;
     }
+    files_take(log, first, plan);
+    plan->sync_names = log->names_changed || plan->snapshot != NULL;
+    for (uint32_t i = 0; i < plan->file_count; i++)
+        plan->sync_names = plan->sync_names || plan->files[i].has_tail;
     /* What changes from here on is the next plan's. */
+    log->epochs.changed = false;
     log->names_changed = false;
     log->parent_unsynced = false;
     log->topic_id_unsynced = false;
@@ -88,7 +142,13 @@ static enum err sync_index(struct fs *fs, const char *dir, int64_t base_offset, 
     return err == ERR_NOT_FOUND ? ERR_OK : err;
 }
 
-static enum err sync_one(struct fs *fs, const char *dir, const struct log_sync_file *file)
+/* What may be better the next time, as opposed to a sync that failed. */
+static bool may_pass(enum err err)
+{
+    return err == ERR_NO_DESCRIPTORS || err == ERR_NOMEM || err == ERR_NO_SPACE;
+}
+
+static enum err sync_one(struct fs *fs, const char *dir, struct log_sync_file *file, enum log_sync_kind kind)
 {
     enum err err = ERR_OK;
 
@@ -96,7 +156,12 @@ static enum err sync_one(struct fs *fs, const char *dir, const struct log_sync_f
         err = sync_by_name(fs, dir, file->base_offset, SEGMENT_LOG);
     else if (fs_sync(file->file) != ERR_OK)
         err = ERR_IO;
-
+    if (err == ERR_OK && file->has_tail) {
+        err = segment_index_tail_write(fs, dir, &file->tail, kind == LOG_SYNC_FINAL);
+        file->tail_written = err == ERR_OK;
+        if (kind != LOG_SYNC_FINAL && may_pass(err))
+            return ERR_OK;
+    }
     /* The recovery point is about to pass a sealed segment: its indexes will be believed from then on. */
     if (err == ERR_OK && file->sealed)
         err = sync_index(fs, dir, file->base_offset, SEGMENT_INDEX);
@@ -105,20 +170,33 @@ static enum err sync_one(struct fs *fs, const char *dir, const struct log_sync_f
     return err;
 }
 
+static enum err snapshot_put(struct fs *fs, const char *dir, struct log_sync_plan *plan)
+{
+    enum err err = log_snapshot_write(fs, dir, plan->end_offset, bytes_of(plan->snapshot, plan->snapshot_size),
+                                      plan->kind == LOG_SYNC_FINAL);
+
+    plan->snapshot_written = err == ERR_OK;
+    if (err != ERR_OK)
+        return plan->kind != LOG_SYNC_FINAL && may_pass(err) ? ERR_OK : err;
+    return plan->snapshot_old < 0 ? ERR_OK : log_snapshot_remove(fs, dir, plan->snapshot_old);
+}
+
 enum err log_sync_plan_run(const struct partition_env *env, const char *dir, struct log_sync_plan *plan)
 {
     enum err err = ERR_OK;
 
     for (uint32_t i = 0; i < plan->file_count && err == ERR_OK; i++)
-        err = sync_one(env->fs, dir, &plan->files[i]);
+        err = sync_one(env->fs, dir, &plan->files[i], plan->kind);
     if (err == ERR_OK && plan->sync_topic_id)
         err = checkpoint_sync_topic_id(env->fs, dir);
     if (err == ERR_OK && plan->write_epochs) {
         err = checkpoint_write_epochs(env->fs, dir, &plan->epochs);
         plan->epochs_written = err == ERR_OK;
-        if (err == ERR_NO_SPACE || err == ERR_NO_DESCRIPTORS)
+        if (plan->kind != LOG_SYNC_FINAL && may_pass(err))
             err = ERR_OK; /* the recovery point waits for them, nothing else does */
     }
+    if (err == ERR_OK && plan->snapshot != NULL)
+        err = snapshot_put(env->fs, dir, plan);
     if (err == ERR_OK && plan->sync_names && fs_sync_dir(env->fs, dir) != ERR_OK)
         err = ERR_IO;
     if (err == ERR_OK && plan->sync_parent && fs_sync_dir(env->fs, env->log_dir) != ERR_OK)
@@ -138,7 +216,7 @@ static void epochs_again(struct partition_log *log, const struct log_sync_plan *
 void log_sync_plan_failed(struct partition_log *log, const struct log_sync_plan *plan)
 {
     log->names_changed = log->names_changed || plan->sync_names;
-    log->dir_is_new = log->dir_is_new || plan->sync_parent;
+    log->parent_unsynced = log->parent_unsynced || plan->sync_parent;
     log->topic_id_unsynced = log->topic_id_unsynced || plan->sync_topic_id;
     epochs_again(log, plan);
 }
@@ -148,19 +226,33 @@ void log_sync_plan_succeeded(struct partition_log *log, const struct log_sync_pl
     epochs_again(log, plan);
     if (plan->end_offset > log->synced_offset)
         log->synced_offset = plan->end_offset;
+    if (plan->snapshot_written && plan->end_offset > log->snapshot_offset)
+        log->snapshot_offset = plan->end_offset;
     for (uint32_t i = 0; i < plan->file_count; i++) {
-        struct segment *segment = log_segment_at(log, plan->files[i].base_offset, NULL);
+        const struct log_sync_file *file = &plan->files[i];
+        struct segment *segment = log_segment_at(log, file->base_offset, NULL);
 
-        if (plan->files[i].sealed && segment != NULL)
+        if (segment == NULL || segment->base_offset != file->base_offset)
+            continue;
+        if (file->tail_written)
+            segment_index_tail_done(segment, &file->tail);
+        if (file->sealed && !file->lacks_tail && file->has_tail == file->tail_written)
             segment->settled = true;
     }
+}
+
+static void file_deinit(struct log_sync_file *file)
+{
+    fs_file_drop(file->file);
+    segment_index_tail_deinit(&file->tail);
 }
 
 void log_sync_plan_deinit(struct log_sync_plan *plan)
 {
     for (uint32_t i = 0; i < plan->file_count; i++)
-        fs_file_drop(plan->files[i].file);
+        file_deinit(&plan->files[i]);
     mem_free(plan->files);
+    mem_free(plan->snapshot);
     text_deinit(&plan->epochs);
     *plan = (struct log_sync_plan){0};
 }
@@ -195,12 +287,6 @@ static void syncs_complete(struct partition_log *log)
     }
 }
 
-/* What may be better the next time, as opposed to a sync that failed. */
-static bool may_pass(enum err err)
-{
-    return err == ERR_NO_DESCRIPTORS || err == ERR_NOMEM || err == ERR_NO_SPACE;
-}
-
 bool log_sync_is_due(const struct partition_log *log)
 {
     int64_t bytes = log->env->limits.sync_bytes > 0 ? log->env->limits.sync_bytes : PARTITION_SYNC_BYTES;
@@ -216,10 +302,13 @@ static void sync_done(struct loop_job *base)
     bool again = true;
 
     log->sync_job = NULL;
+    log->sync_has_tails = false;
     if (job->err == ERR_OK && !log->failed) {
         log_sync_plan_succeeded(log, &job->plan);
         log->unsynced_bytes -= job->bytes;
         log->unsynced_messages -= job->messages;
+        if (job->plan.snapshot_written && log->anchor_bytes >= job->anchor_bytes)
+            log->anchor_bytes -= job->anchor_bytes;
         log->unsynced_since_ns = job->began_ns;
         syncs_complete(log);
     } else if (may_pass(job->err)) {
@@ -243,14 +332,23 @@ static void sync_done(struct loop_job *base)
     log_job_ended(log);
 }
 
+static bool anchor_is_due(const struct partition_log *log)
+{
+    int64_t bytes = log->env->limits.anchor_bytes > 0 ? log->env->limits.anchor_bytes : LOG_ANCHOR_BYTES;
+
+    return log->anchor_bytes >= (uint64_t)bytes && log->append_job == NULL && !log->giving_back &&
+           producer_state_count(&log->producers) <= LOG_ANCHOR_PRODUCERS_MAX;
+}
+
 void log_sync_start(struct partition_log *log)
 {
     struct log_sync_job *job = NULL;
+    enum log_sync_kind kind = anchor_is_due(log) ? LOG_SYNC_ANCHOR : LOG_SYNC_PLAIN;
 
     if (log->sync_job != NULL || log->failed || log->closing != NULL)
         return;
     job = mem_calloc(1, sizeof(*job));
-    if (job == NULL || log_sync_plan_make(log, &job->plan) != ERR_OK) {
+    if (job == NULL || log_sync_plan_make(log, kind, &job->plan) != ERR_OK) {
         mem_free(job);
         log_syncs_fail(log, ERR_NOMEM);
         log->unsynced_since_ns = loop_now_ns(log->env->loop); /* the timer tries again */
@@ -261,6 +359,9 @@ void log_sync_start(struct partition_log *log)
     job->log = log;
     job->bytes = log->unsynced_bytes;
     job->messages = log->unsynced_messages;
+    job->anchor_bytes = log->anchor_bytes;
+    for (uint32_t i = 0; i < job->plan.file_count; i++)
+        log->sync_has_tails = log->sync_has_tails || job->plan.files[i].has_tail;
     job->began_ns = loop_now_ns(log->env->loop);
     log->sync_job = job;
     log_job_started(log);

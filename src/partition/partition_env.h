@@ -37,6 +37,7 @@ static inline void partition_files_init(struct partition_files *files, uint32_t 
 struct partition_limits {
     int64_t sync_interval_ns;   /* what was written is synced at the latest after this; 0: PARTITION_SYNC_INTERVAL_NS */
     int64_t sync_bytes;         /* or when this much has been written since; 0: PARTITION_SYNC_BYTES */
+    int64_t anchor_bytes;       /* a recovery reads about that much at most; 0: LOG_ANCHOR_BYTES */
     int64_t idle_ns;            /* a log that nobody touched for so long closes its files; 0: PARTITION_IDLE_NS */
     int64_t producer_expiry_ms; /* producer.id.expiration.ms; 0: PARTITION_PRODUCER_EXPIRY_MS */
 };

@@ -12,6 +12,8 @@
 
 enum {
     PARTITION_SYNC_BYTES = 64 * 1024 * 1024,   /* or that much: half a second of this disk's sequential rate */
+    LOG_ANCHOR_BYTES = 16 * 1024 * 1024,       /* written between two anchors: a few ms of reading for a recovery */
+    LOG_ANCHOR_PRODUCERS_MAX = 10000,          /* whose snapshot is not written that often: 460 kB */
     LOG_READ_COPY_BYTES = 16 * 1024,           /* below it a copy is cheaper than sendfile (limits.md 3) */
     LOG_READ_COLD_BYTES_MAX = 2 * 1024 * 1024, /* what one cold read brings in; its first batch may be larger */
     LOG_APPEND_BATCHES_MAX = 1024,             /* in one append: a follower's fetch, cut by it where need be */

@@ -244,13 +244,27 @@ static void books_from_indexes(struct segment *segment)
     }
 }
 
+static enum err first_timestamp_read(struct segment *segment, struct fs_file *file, uint64_t size)
+{
+    struct batch_scan scan;
+    struct batch_header head;
+    struct bytes batch;
+    enum err err = ERR_OK;
+
+    if (size == 0)
+        return ERR_OK;
+    batch_scan_init(&scan, file, 0, size, BATCH_SCAN_HEADS);
+    err = batch_scan_next(&scan, &head, &batch);
+    batch_scan_deinit(&scan);
+    if (err == ERR_OK)
+        segment->first_timestamp = head.max_timestamp;
+    return err;
+}
+
 enum err segment_load(struct segment *segment, struct fs *fs, const char *dir, int32_t index_interval_bytes)
 {
     struct fs_file *file = NULL;
     uint64_t size = 0;
-    struct batch_header head;
-    struct bytes batch;
-    struct batch_scan scan;
     enum err err = open_log(fs, dir, segment->base_offset, FS_READ, &file, &size);
 
     if (err != ERR_OK)
@@ -264,17 +278,10 @@ enum err segment_load(struct segment *segment, struct fs *fs, const char *dir, i
     if (err != ERR_OK)
         goto out;
     segment->indexed = true;
-    if (size > 0) {
-        batch_scan_init(&scan, file, 0, size, BATCH_SCAN_HEADS);
-        err = batch_scan_next(&scan, &head, &batch);
-        batch_scan_deinit(&scan);
-        if (err != ERR_OK)
-            goto out;
-    }
     books_from_indexes(segment);
-    err = walk(segment, file, size, index_interval_bytes);
-    if (err == ERR_OK && size > 0)
-        segment->first_timestamp = head.max_timestamp;
+    err = first_timestamp_read(segment, file, size);
+    if (err == ERR_OK)
+        err = walk(segment, file, size, index_interval_bytes);
 out:
     fs_file_drop(file);
     return err;
@@ -358,6 +365,60 @@ static enum err check_and_book(struct segment *segment, struct batch_scan *scan,
     }
 }
 
+/* The batch that the last index entry points at, checked. */
+static enum err anchor_read(const struct segment *segment, struct fs_file *file, uint64_t size,
+                            struct batch_header *head)
+{
+    const struct offset_index_entry *last = &segment->offsets.entries[segment->offsets.count - 1];
+    struct batch_scan scan;
+    struct bytes batch;
+    enum err err = ERR_OK;
+
+    batch_scan_init(&scan, file, last->position, size, BATCH_SCAN_CHECKED);
+    err = batch_scan_next(&scan, head, &batch);
+    batch_scan_deinit(&scan);
+    if (err == ERR_OK && batch_last_offset(head) != segment->base_offset + last->relative_offset)
+        err = ERR_DAMAGED;
+    return err;
+}
+
+static bool resume_at(struct segment *segment, struct fs *fs, const char *dir, struct fs_file *file, uint64_t size,
+                      int64_t offset)
+{
+    struct batch_header head;
+    int64_t before = offset - segment->base_offset;
+
+    if (before <= 0 || size > SEGMENT_BYTES_MAX ||
+        parse_indexes(fs, dir, segment->base_offset, size, &segment->offsets, &segment->times) != ERR_OK)
+        return false;
+    segment->indexed = true;
+    offset_index_cut(&segment->offsets, before > UINT32_MAX ? UINT32_MAX : (uint32_t)before, size);
+    if (segment->offsets.count == 0 || anchor_read(segment, file, size, &head) != ERR_OK)
+        return false;
+    time_index_cut(&segment->times, relative(segment, batch_last_offset(&head)) + 1);
+    books_from_indexes(segment);
+    segment->end_offset = head.base_offset;
+    return first_timestamp_read(segment, file, size) == ERR_OK;
+}
+
+bool segment_resume(struct segment *segment, struct fs *fs, const char *dir, int64_t offset)
+{
+    struct fs_file *file = NULL;
+    uint64_t size = 0;
+    bool resumed = false;
+
+    segment_drop_indexes(segment);
+    segment_init(segment, segment->base_offset, segment->created_ms);
+    if (open_log(fs, dir, segment->base_offset, FS_READ, &file, &size) == ERR_OK)
+        resumed = resume_at(segment, fs, dir, file, size, offset);
+    fs_file_drop(file);
+    if (!resumed) {
+        segment_drop_indexes(segment);
+        segment_init(segment, segment->base_offset, segment->created_ms);
+    }
+    return resumed;
+}
+
 enum err segment_recover(struct segment *segment, struct fs *fs, const char *dir, const struct segment_recovery *how,
                          segment_batch_fn *each, void *context, uint64_t *scanned, uint64_t *cut)
 {
@@ -370,15 +431,14 @@ enum err segment_recover(struct segment *segment, struct fs *fs, const char *dir
     *cut = 0;
     if (err != ERR_OK)
         return err;
-    segment_drop_indexes(segment);
-    segment_init(segment, segment->base_offset, segment->created_ms);
-    batch_scan_init(&scan, file, 0, size < SEGMENT_BYTES_MAX ? size : SEGMENT_BYTES_MAX, BATCH_SCAN_CHECKED);
+    *scanned = size - segment->size;
+    batch_scan_init(&scan, file, segment->size, size < SEGMENT_BYTES_MAX ? size : SEGMENT_BYTES_MAX,
+                    BATCH_SCAN_CHECKED);
     err = check_and_book(segment, &scan, how, each, context);
     batch_scan_deinit(&scan);
     if (err != ERR_END && err != ERR_DAMAGED)
         goto out;
     err = ERR_OK;
-    *scanned = size;
     *cut = size - segment->size;
     if (*cut > 0) {
         /* Synced, so that what was cut cannot come back behind what is appended next. */

@@ -84,8 +84,16 @@ struct segment_recovery {
     bool gaps_allowed; /* the topic compacts */
 };
 
-/* Walks all batches with their checksums, books them afresh, cuts the file behind the last good one and rewrites the
- * indexes, which stay in memory. A batch that does not continue the log is damage. scanned, cut: out, bytes. */
+/*
+ * Sets the books of a segment that is to be recovered to the batch before offset, as the index files have them: what
+ * lies before was synced. The files themselves need not have been, so they are believed only where the batch they point
+ * at is whole and has the offset they say. False, and the books are as of an empty segment: recover it from its
+ * beginning.
+ */
+bool segment_resume(struct segment *segment, struct fs *fs, const char *dir, int64_t offset);
+/* Walks all batches behind the books with their checksums, books them, cuts the file behind the last good one and
+ * rewrites the indexes, which stay in memory. A batch that does not continue the log is damage. scanned, cut: out,
+ * bytes. */
 MUST_CHECK enum err segment_recover(struct segment *segment, struct fs *fs, const char *dir,
                                     const struct segment_recovery *how, segment_batch_fn *each, void *context,
                                     uint64_t *scanned, uint64_t *cut);

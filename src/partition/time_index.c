@@ -90,7 +90,7 @@ enum err time_index_parse(struct time_index *index, struct bytes file)
         const struct time_index_entry *last = time_index_last(index);
 
         if (entry.relative_offset > INT32_MAX ||
-            (last != NULL && (entry.timestamp < last->timestamp || entry.relative_offset < last->relative_offset))) {
+            (last != NULL && (entry.timestamp <= last->timestamp || entry.relative_offset < last->relative_offset))) {
             time_index_deinit(index);
             return ERR_DAMAGED;
         }

@@ -211,6 +211,7 @@ static bool run_one(const struct fault *fault, uint64_t seed, uint64_t k)
     world_begin(&world, seed);
     world.spec.config.segment_bytes = 5000;
     world.spec.config.index_interval_bytes = 700;
+    world.env.limits.anchor_bytes = 1 + (int64_t)(seed * 1000 % 6000);
     sim_fs_set_fault(&world.disk, fault->fault, SIM_FS_ANY, k, fault->err);
     log = script();
     struck = sim_fs_fault_struck(&world.disk);

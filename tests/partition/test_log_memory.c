@@ -165,6 +165,7 @@ static bool run_one(uint64_t k)
     world_begin(&world, k);
     world.spec.config.segment_bytes = 1500;
     world.spec.config.index_interval_bytes = 300;
+    world.env.limits.anchor_bytes = 700;
     for (uint32_t life = 0; life < 2; life++) {
         log = try_open();
         if (log == NULL)

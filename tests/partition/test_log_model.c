@@ -222,6 +222,7 @@ static void run(uint64_t seed)
     world.sim.habits.cached_miss_percent = (uint32_t)draw(60);
     world.spec.config.segment_bytes = 26000 + (int64_t)draw(60000);
     world.spec.config.index_interval_bytes = 1 + (int32_t)draw(5000);
+    world.env.limits.anchor_bytes = 1 + (int64_t)draw(50000);
     log = world_log(&world);
     for (int step = 0; step < STEPS; step++) {
         switch (draw(16)) {

@@ -148,6 +148,48 @@ START_TEST(only_above_the_recovery_point)
 }
 END_TEST
 
+/* Where a sync left an anchor (a producer snapshot, and index entries), a recovery reads only what lies behind it;
+ * index files that were not synced are believed only where the batches bear them out. */
+START_TEST(only_behind_the_anchor)
+{
+    static const uint8_t wrong[][16] = {
+        {0, 0, 0, 3, 0, 0, 2, 100},                          /* no batch begins there */
+        {0, 0, 0, 2, 0, 0, 0, 169, 0, 0, 0, 4, 0, 0, 1, 82}, /* one does, with another offset */
+        {0},
+    };
+
+    for (size_t i = 0; i < 4; i++) {
+        struct partition_log *log = NULL;
+        struct partition_log_recovery recovery;
+        uint64_t size = 0;
+
+        world_begin(&world, 11);
+        world.spec.config.index_interval_bytes = 200;
+        world.env.limits.anchor_bytes = 1;
+        log = world_log(&world);
+        fill(log, 6);
+        ck_assert_int_eq(world_sync(&world, log), ERR_OK);
+        ck_assert_uint_eq(sim_fs_peek(&world.disk, "/data/t-0/00000000000000000006.snapshot").size, 10);
+        world.spec.recovery_point = partition_log_recovery_point(log);
+        ck_assert_int_eq(world.spec.recovery_point, 6);
+        fill(log, 4);
+        size = partition_log_size(log) / 10;
+        world_crash(&world, log, false);
+        if (i > 0)
+            sim_fs_poke(&world.disk, "/data/t-0/00000000000000000000.index", bytes_of(wrong[i - 1], i == 2 ? 16 : 8));
+        ck_assert_int_eq(partition_log_open(&world.env, &world.spec, &log, &recovery), ERR_OK);
+        partition_log_adopt(log);
+        ck_assert_int_eq(partition_log_end_offset(log), 10);
+        ck_assert_uint_eq(recovery.bytes_scanned, (i == 0 ? 6 : 10) * size); /* from the batch of the last entry on */
+        ck_assert_int_eq(partition_log_epoch_at(log, 0), 0);
+        ck_assert_int_eq(partition_log_segment_max_timestamp(log, 0), 1005);
+        world_close(&world, log);
+        ck_assert_uint_eq(sim_fs_peek(&world.disk, "/data/t-0/00000000000000000006.snapshot").size, 0); /* replaced */
+        world_end(&world);
+    }
+}
+END_TEST
+
 /* Missing and damaged indexes are rebuilt, after a clean stop too. */
 START_TEST(indexes_come_back)
 {
@@ -246,5 +288,5 @@ START_TEST(old_messages_are_not_cut)
 END_TEST
 
 RUN_TESTS("log_recovery", whole_log_stays, torn_tail_is_cut, zeroes_are_cut, any_flipped_bit_cuts_there,
-          later_segments_go, a_gap_between_segments_ends_the_log, only_above_the_recovery_point, indexes_come_back,
-          epochs_come_back, old_messages_are_not_cut)
+          later_segments_go, a_gap_between_segments_ends_the_log, only_above_the_recovery_point, only_behind_the_anchor,
+          indexes_come_back, epochs_come_back, old_messages_are_not_cut)
