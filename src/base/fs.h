@@ -82,6 +82,10 @@ struct fs {
 /* POSIX files. */
 void fs_init_real(struct fs *fs);
 
+/* Once, before any file is opened: what of descriptors 0 to 2 the process was started without becomes /dev/null, so
+ * that nothing that is written to standard error can end in a file of ours. */
+void fs_fill_standard_descriptors(void);
+
 /* With one reference. May block. */
 MUST_CHECK static inline enum err fs_open(struct fs *fs, const char *path, int flags, struct fs_file **file)
 {

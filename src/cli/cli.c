@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fs.h"
 #include "cli/commands.h"
 
 static const struct command *const commands[] = {&command_serve, &command_version};
@@ -65,6 +66,7 @@ int cli_run(int argc, char **argv)
 {
     const struct command *command = NULL;
 
+    fs_fill_standard_descriptors();
     if (argc < 2) {
         print_overview(stderr);
         return EXIT_USAGE;

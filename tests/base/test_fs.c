@@ -365,6 +365,32 @@ START_TEST(without_memory_nothing_is_opened)
 }
 END_TEST
 
+/* A process that was started with descriptors closed never gets their numbers for its files. */
+START_TEST(closed_standard_descriptors_are_filled)
+{
+    pid_t child = fork();
+    int status = 0;
+
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        struct fs_file *file = NULL;
+        int inherited = fcntl(STDOUT_FILENO, F_GETFL);
+        int next;
+
+        close(STDIN_FILENO);
+        close(STDERR_FILENO);
+        fs_fill_standard_descriptors();
+        if (fcntl(STDIN_FILENO, F_GETFL) < 0 || fcntl(STDERR_FILENO, F_GETFL) < 0 ||
+            fcntl(STDOUT_FILENO, F_GETFL) != inherited || fs_open(&t.fs, t.path, FS_WRITE | FS_CREATE, &file) != ERR_OK)
+            _exit(1);
+        next = dup(STDIN_FILENO);
+        _exit(write(STDERR_FILENO, "x", 1) == 1 && next > STDERR_FILENO ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("fs");
@@ -385,6 +411,7 @@ int main(void)
     tcase_add_test(tcase, a_kept_file_stays_open);
     tcase_add_test(tcase, no_descriptors_left_has_its_own_error);
     tcase_add_test(tcase, without_memory_nothing_is_opened);
+    tcase_add_test(tcase, closed_standard_descriptors_are_filled);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
