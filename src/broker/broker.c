@@ -341,6 +341,18 @@ static enum err make_connections(struct broker *broker)
 
 /* ---- metadata ---- */
 
+static void metadata_failed(void *context, enum err err)
+{
+    struct broker *broker = context;
+    char line[BROKER_MESSAGE_CHARS];
+
+    (void)snprintf(line, sizeof(line), "the metadata log in %s has failed: %s", broker->dirs[broker->metadata_dir].path,
+                   err_text(err));
+    log_error(&broker->log, "%s", line);
+    if (broker->env.failed != NULL)
+        broker->env.failed(broker->env.context, line);
+}
+
 static enum err make_metadata(struct broker *broker)
 {
     const struct config *config = broker->config;
@@ -364,6 +376,8 @@ static enum err make_metadata(struct broker *broker)
                 .feature_count = broker_feature_count,
             },
         .voter_endpoint = broker->voter_endpoint,
+        .failed = metadata_failed,
+        .context = broker,
         .idle_interval_ms = config_int(config, CONFIG_METADATA_MAX_IDLE_INTERVAL_MS),
         .snapshot_bytes = (uint64_t)config_long(config, CONFIG_METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS),
         .snapshot_interval_ms = config_long(config, CONFIG_METADATA_LOG_MAX_SNAPSHOT_INTERVAL_MS),

@@ -26,7 +26,8 @@ enum {
     QUIET_LOOK_NS = 250 * 1000 * 1000, /* how often we look whether a burst is over */
     QUIET_CPU_US_MAX = 10 * 1000,      /* of processor time since the last look: nothing is going on */
     BURST_CPU_US_MIN = 50 * 1000,      /* since memory was given back last: worth it */
-    STOP_SECONDS_MAX = 30,             /* after a second signal, or so long, the process ends as it is */
+    STOP_SECONDS_SAME = 2,             /* signals within it are the same wish */
+    STOP_SECONDS_MAX = 30,             /* after so long, or a later signal, the process ends as it is */
 };
 
 #define MEMORY_SHARE_DIVISOR 3 /* of what the machine gives: the rest is for files' pages and the metadata */
@@ -60,7 +61,8 @@ struct process {
     sigset_t signals;
     _Atomic(bool) start_told;
     _Atomic(bool) stop_told;
-    enum err err; /* of the last step told */
+    _Atomic(bool) failed; /* the node cannot go on */
+    enum err err;         /* of the last step told */
     char message[BROKER_MESSAGE_CHARS];
 };
 
@@ -229,6 +231,15 @@ static void stop_told(void *context, enum err err, const char *message)
     told(process, err, message, &process->stop_told);
 }
 
+static void failed(void *context, const char *message)
+{
+    struct process *process = context;
+
+    (void)message; /* the broker has logged it */
+    atomic_store(&process->failed, true);
+    (void)kill(getpid(), SIGNAL_FROM_LOOP);
+}
+
 /* ---- readiness ---- */
 
 static void format_addresses(const struct listeners *listeners, char *text, size_t size)
@@ -340,6 +351,8 @@ static void wait_for_signal(struct process *process)
 
     for (;;) {
         number = sigtimedwait(&process->signals, NULL, &look);
+        if (atomic_load(&process->failed))
+            return;
         if (number > 0 && number != SIGNAL_FROM_LOOP)
             break;
         keep_small(&before_us, &given_back_us);
@@ -347,19 +360,25 @@ static void wait_for_signal(struct process *process)
     log_info(&process->log, "stopping signal=%d", number);
 }
 
-/* Whether all was synced and closed. */
+/* Whether all was synced and closed. A stop often comes by several ways at once (a terminal signals its whole group, a
+ * wrapper passes on what it got): only a later signal means "now". */
 static bool wait_for_stop(struct process *process)
 {
-    struct timespec patience = {.tv_sec = STOP_SECONDS_MAX};
+    int64_t began_ns = clock_mono_ns(&process->clock);
+    struct timespec patience = {.tv_sec = 1};
 
     while (!atomic_load(&process->stop_told)) {
         int number = sigtimedwait(&process->signals, NULL, &patience);
+        int64_t waited_s = (clock_mono_ns(&process->clock) - began_ns) / 1000000000;
 
-        if (number == SIGNAL_FROM_LOOP)
-            continue;
-        complain(process,
-                 number < 0 ? "the stop takes too long: ended as it is" : "stopped a second time: ended as it is");
-        return false;
+        if (number > 0 && number != SIGNAL_FROM_LOOP && waited_s >= STOP_SECONDS_SAME) {
+            complain(process, "told to stop again: ended as it is");
+            return false;
+        }
+        if (waited_s >= STOP_SECONDS_MAX) {
+            complain(process, "the stop takes too long: ended as it is");
+            return false;
+        }
     }
     if (process->err != ERR_OK)
         complain(process, process->message);
@@ -383,7 +402,7 @@ static int run(struct process *process)
         _exit(EXIT_FAILURE); /* loops may still be at work on what would be freed */
     if (served)
         log_info(&process->log, "stopped cleanly");
-    return served || asked_to_stop ? EXIT_SUCCESS : EXIT_FAILURE;
+    return (served && !atomic_load(&process->failed)) || asked_to_stop ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* Found out now rather than by the first client. */
@@ -425,6 +444,8 @@ static enum err make_all(struct process *process, char message[BROKER_MESSAGE_CH
         .rng = &process->rng,
         .log_sink = &process->sink.sink,
         .log_level = (enum log_level)process->log.level,
+        .failed = failed,
+        .context = process,
         .memory_bytes_max = memory_share(process),
         .descriptors_max = raise_descriptors(),
     };

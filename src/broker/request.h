@@ -37,9 +37,9 @@ struct request {
     struct bytes software_name;    /* of the client, from ApiVersions; null until told */
     struct bytes software_version; /* likewise */
     struct arena arena;
-    struct image *image;   /* held: the metadata that this request is answered from */
-    int64_t decided_ns;    /* monotonic: the outcome was known */
-    int32_t throttle_ms;   /* goes into the reply; the connection is muted for as long */
+    struct image *image; /* held: the metadata that this request is answered from */
+    int64_t decided_ns;  /* monotonic: the outcome was known */
+    int32_t throttle_ms; /* goes into the reply; the connection is muted for as long */
     /* Optional; called once when the reply has left, or could not. */
     void (*cleanup)(struct request *request);
     /* Optional; the client is gone: what the request waits for may be given up. It still has to be ended. */
