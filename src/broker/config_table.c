@@ -10,105 +10,41 @@
 
 enum { NUMBER_CHARS_MAX = 63, NAME_CHARS_MAX = 127 };
 
+/* clang-format off */
 /* What a row's status says. */
-#define HONOURED                                                                                                       \
-    {                                                                                                                  \
-        CONFIG_HONOURED, ""                                                                                            \
-    }
-#define INTERNAL                                                                                                       \
-    {                                                                                                                  \
-        CONFIG_INTERNAL, ""                                                                                            \
-    }
-#define NO_GROUPS                                                                                                      \
-    {                                                                                                                  \
-        CONFIG_WITHOUT_EFFECT, "there are no consumer groups yet"                                                      \
-    }
-#define NO_SHARE                                                                                                       \
-    {                                                                                                                  \
-        CONFIG_WITHOUT_EFFECT, "there are no share groups yet"                                                         \
-    }
-#define NO_STREAMS                                                                                                     \
-    {                                                                                                                  \
-        CONFIG_WITHOUT_EFFECT, "there are no streams groups yet"                                                       \
-    }
-#define NO_TRANSACTIONS                                                                                                \
-    {                                                                                                                  \
-        CONFIG_WITHOUT_EFFECT, "there are no transactions yet"                                                         \
-    }
-#define NO_SECURITY                                                                                                    \
-    {                                                                                                                  \
-        CONFIG_WITHOUT_EFFECT, "there is no authentication or encryption yet"                                          \
-    }
-#define NO_QUOTAS                                                                                                      \
-    {                                                                                                                  \
-        CONFIG_WITHOUT_EFFECT, "there are no quotas yet"                                                               \
-    }
-#define NO_TIERS                                                                                                       \
-    {                                                                                                                  \
-        CONFIG_WITHOUT_EFFECT, "there is no tiered storage"                                                            \
-    }
-#define NO_REPLICAS                                                                                                    \
-    {                                                                                                                  \
-        CONFIG_WITHOUT_EFFECT, "a single node replicates nothing"                                                      \
-    }
-#define NO_PEERS                                                                                                       \
-    {                                                                                                                  \
-        CONFIG_WITHOUT_EFFECT, "a single node connects to no other"                                                    \
-    }
-#define ONE_VOTER                                                                                                      \
-    {                                                                                                                  \
-        CONFIG_WITHOUT_EFFECT, "a quorum of one holds no elections and sends no heartbeats"                            \
-    }
-#define NO_REPORTERS                                                                                                   \
-    {                                                                                                                  \
-        CONFIG_WITHOUT_EFFECT, "there are no metric reporters"                                                         \
-    }
-#define NO_PURGATORY                                                                                                   \
-    {                                                                                                                  \
-        CONFIG_WITHOUT_EFFECT, "what waits is kept in lists that need no purge"                                        \
-    }
-#define NO_CLEANER                                                                                                     \
-    {                                                                                                                  \
-        CONFIG_WITHOUT_EFFECT, "there is no compaction yet"                                                            \
-    }
-#define NO_RETENTION                                                                                                   \
-    {                                                                                                                  \
-        CONFIG_WITHOUT_EFFECT, "nothing is deleted by age or size yet"                                                 \
-    }
-#define JAVA_CLASS                                                                                                     \
-    {                                                                                                                  \
-        CONFIG_WITHOUT_EFFECT, "it names a Java class"                                                                 \
-    }
-#define KERNEL                                                                                                         \
-    {                                                                                                                  \
-        CONFIG_WITHOUT_EFFECT, "the kernel sizes socket buffers and queues"                                            \
-    }
-#define REACTORS                                                                                                       \
-    {                                                                                                                  \
-        CONFIG_WITHOUT_EFFECT, "reactors and I/O threads do this work: ottla.reactors, ottla.io.threads"               \
-    }
-#define REFUSED_AUTHORIZER                                                                                             \
-    {                                                                                                                  \
-        CONFIG_REFUSED, "there is no authorizer yet, and ignoring it would open what it should guard"                  \
-    }
+#define HONOURED           {CONFIG_HONOURED, ""}
+#define INTERNAL           {CONFIG_INTERNAL, ""}
+#define NO_GROUPS          {CONFIG_WITHOUT_EFFECT, "there are no consumer groups yet"}
+#define NO_SHARE           {CONFIG_WITHOUT_EFFECT, "there are no share groups yet"}
+#define NO_STREAMS         {CONFIG_WITHOUT_EFFECT, "there are no streams groups yet"}
+#define NO_TRANSACTIONS    {CONFIG_WITHOUT_EFFECT, "there are no transactions yet"}
+#define NO_SECURITY        {CONFIG_WITHOUT_EFFECT, "there is no authentication or encryption yet"}
+#define NO_QUOTAS          {CONFIG_WITHOUT_EFFECT, "there are no quotas yet"}
+#define NO_TIERS           {CONFIG_WITHOUT_EFFECT, "there is no tiered storage"}
+#define NO_REPLICAS        {CONFIG_WITHOUT_EFFECT, "a single node replicates nothing"}
+#define NO_PEERS           {CONFIG_WITHOUT_EFFECT, "a single node connects to no other"}
+#define ONE_VOTER          {CONFIG_WITHOUT_EFFECT, "a quorum of one holds no elections and sends no heartbeats"}
+#define NO_REPORTERS       {CONFIG_WITHOUT_EFFECT, "there are no metric reporters"}
+#define NO_PURGATORY       {CONFIG_WITHOUT_EFFECT, "what waits is kept in lists that need no purge"}
+#define NO_CLEANER         {CONFIG_WITHOUT_EFFECT, "there is no compaction yet"}
+#define NO_RETENTION       {CONFIG_WITHOUT_EFFECT, "nothing is deleted by age or size yet"}
+#define NO_PREALLOCATION   {CONFIG_WITHOUT_EFFECT, "segments grow as they are written"}
+#define NO_CORDONS         {CONFIG_WITHOUT_EFFECT, "log directories cannot be cordoned yet"}
+#define NO_PAGED_TOPICS    {CONFIG_WITHOUT_EFFECT, "there is no DescribeTopicPartitions yet"}
+#define CODEC_LEVELS       {CONFIG_WITHOUT_EFFECT, "codecs run at their own default levels"}
+#define CHECKPOINTS        {CONFIG_WITHOUT_EFFECT, "checkpoint files follow every change within a second"}
+#define MESSAGE_BOUND      {CONFIG_WITHOUT_EFFECT, "what a batch may unpack to has a fixed bound"}
+#define BUDGET             {CONFIG_WITHOUT_EFFECT, "what waits is bounded by memory, not by number"}
+#define JAVA_CLASS         {CONFIG_WITHOUT_EFFECT, "it names a Java class"}
+#define REACTORS           {CONFIG_WITHOUT_EFFECT, "reactors and I/O threads do this work: ottla.reactors, ottla.io.threads"}
+#define REFUSED_AUTHORIZER {CONFIG_REFUSED, "there is no authorizer yet, and ignoring it would open what it should guard"}
 
-#define NO_DEFAULT NULL
-#define ANY                                                                                                            \
-    {                                                                                                                  \
-        NULL, INT64_MIN, INT64_MAX                                                                                     \
-    }
-#define FROM(low)                                                                                                      \
-    {                                                                                                                  \
-        NULL, low, INT64_MAX                                                                                           \
-    }
-#define BETWEEN(low, high)                                                                                             \
-    {                                                                                                                  \
-        NULL, low, high                                                                                                \
-    }
-#define ONE_OF(list)                                                                                                   \
-    {                                                                                                                  \
-        list, INT64_MIN, INT64_MAX                                                                                     \
-    }
+#define NO_DEFAULT         NULL
+#define ANY                {NULL, INT64_MIN, INT64_MAX}
+#define FROM(low)          {NULL, low, INT64_MAX}
+#define BETWEEN(low, high) {NULL, low, high}
+#define ONE_OF(list)       {list, INT64_MIN, INT64_MAX}
+/* clang-format on */
 
 static const struct config_key table[CONFIG_KEY_COUNT] = {
 #define KEY(symbol, name, type, value, range, unit, scope, status)                                                     \

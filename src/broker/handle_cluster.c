@@ -62,13 +62,11 @@ void handle_describe_cluster(struct request *request, void *body)
     response.endpoint_type = in->endpoint_type;
     response.cluster_id = bytes_of_text(request->broker->cluster_id);
     response.controller_id = request->broker->node_id;
-    if (!request_may(request, MAY_DESCRIBE, ON_CLUSTER, BYTES_LITERAL("kafka-cluster"))) {
-        /* Kafka answers without what only the privileged see. */
-        response.cluster_authorized_operations = 0;
-    } else if (in->include_cluster_authorized_operations) {
+    if (in->include_cluster_authorized_operations)
         response.cluster_authorized_operations =
-            request_operations(request, ON_CLUSTER, BYTES_LITERAL("kafka-cluster"));
-    }
+            request_may(request, MAY_DESCRIBE, ON_CLUSTER, BYTES_LITERAL("kafka-cluster"))
+                ? request_operations(request, ON_CLUSTER, BYTES_LITERAL("kafka-cluster"))
+                : 0;
     if (in->endpoint_type != ENDPOINTS_OF_BROKERS && in->endpoint_type != ENDPOINTS_OF_CONTROLLERS) {
         response.error_code = err_wire(ERR_UNSUPPORTED_ENDPOINT_TYPE);
         request_reply(request, &response);

@@ -11,6 +11,7 @@ struct metadata {
     const struct metadata_body *in;
     bool all;
     bool by_id;
+    bool makes;                   /* what is missing is to be made */
     struct create_topic *missing; /* that may be made */
     uint32_t missing_count;
     struct metadata_request make;
@@ -120,6 +121,12 @@ static enum err add_topic(void *context, const struct image_topic *row)
     return ERR_OK;
 }
 
+static bool may_create(const struct request *request, struct bytes name)
+{
+    return request_may(request, MAY_CREATE, ON_CLUSTER, BYTES_LITERAL("kafka-cluster")) ||
+           request_may(request, MAY_CREATE, ON_TOPIC, name);
+}
+
 /* Why a topic that is asked for by name is not there. */
 static enum err missing_error(const struct metadata *metadata, struct bytes name)
 {
@@ -132,7 +139,10 @@ static enum err missing_error(const struct metadata *metadata, struct bytes name
                        ? ERR_LEADER_NOT_AVAILABLE
                        : err;
         }
-    return topic_name_is_valid(name) ? ERR_UNKNOWN_TOPIC_OR_PARTITION : ERR_INVALID_TOPIC_EXCEPTION;
+    if (!topic_name_is_valid(name))
+        return ERR_INVALID_TOPIC_EXCEPTION;
+    return metadata->makes && !may_create(metadata->request, name) ? ERR_TOPIC_AUTHORIZATION_FAILED
+                                                                   : ERR_UNKNOWN_TOPIC_OR_PARTITION;
 }
 
 static bool fill_asked(struct metadata *metadata, const struct metadata_request_topic *in,
@@ -235,9 +245,7 @@ static bool may_make(const struct metadata *metadata, struct bytes name)
     struct request *request = metadata->request;
 
     return topic_name_is_valid(name) && image_topic_by_name(request->image, name) == NULL &&
-           request_may(request, MAY_DESCRIBE, ON_TOPIC, name) &&
-           (request_may(request, MAY_CREATE, ON_CLUSTER, BYTES_LITERAL("kafka-cluster")) ||
-            request_may(request, MAY_CREATE, ON_TOPIC, name));
+           request_may(request, MAY_DESCRIBE, ON_TOPIC, name) && may_create(request, name);
 }
 
 static bool find_missing(struct metadata *metadata)
@@ -341,7 +349,8 @@ void handle_metadata(struct request *request, void *body)
         answer_invalid(metadata);
         return;
     }
-    if (wants_creation(metadata)) {
+    metadata->makes = wants_creation(metadata);
+    if (metadata->makes) {
         if (!find_missing(metadata)) {
             request_close(request, "no memory for the request");
             return;
