@@ -30,7 +30,7 @@ struct image *image_copy(const struct image *from)
 
     if (image == NULL)
         return NULL;
-    memcpy(image, from, sizeof(*image));
+    ROW_COPY(image, from);
     atomic_init(&image->references, 1);
     image->topics_by_name = pmap_copy(&from->topics_by_name);
     image->topics_by_id = pmap_copy(&from->topics_by_id);

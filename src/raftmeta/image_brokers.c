@@ -85,7 +85,7 @@ enum err apply_broker_change(struct image_edit *edit, const struct broker_regist
 
     if (err != ERR_OK)
         return err;
-    memcpy(&from, broker, sizeof(from));
+    ROW_COPY(&from, broker);
     if (record->fenced != 0) /* 1 fenced, -1 not any more */
         from.fenced = record->fenced > 0;
     if (record->in_controlled_shutdown != 0)
@@ -109,7 +109,7 @@ enum err apply_fence(struct image_edit *edit, int32_t id, int64_t epoch, bool fe
 
     if (err != ERR_OK)
         return err;
-    memcpy(&from, broker, sizeof(from));
+    ROW_COPY(&from, broker);
     from.fenced = fenced;
     return replace(edit, broker, &from);
 }

@@ -55,7 +55,7 @@ struct image_partition *partition_row_new(const struct image_partition *from)
 
     if (row == NULL)
         return NULL;
-    memcpy(row, from, sizeof(*row));
+    ROW_COPY(row, from);
     atomic_init(&row->references, 1);
     row->replicas = take(&cursor, from->replicas, from->replica_count * sizeof(int32_t));
     row->isr = take(&cursor, from->isr, from->isr_count * sizeof(int32_t));
@@ -172,7 +172,7 @@ struct image_broker *broker_row_new(const struct image_broker *from)
     row = mem_alloc(size);
     if (row == NULL)
         return NULL;
-    memcpy(row, from, sizeof(*row));
+    ROW_COPY(row, from);
     atomic_init(&row->references, 1);
     row->edit = NULL;
     for (uint32_t i = 0; i < sizeof(row->key); i++)
@@ -228,7 +228,7 @@ struct image_configs *configs_row_new(const struct image_configs *from)
     row = mem_alloc(size);
     if (row == NULL)
         return NULL;
-    memcpy(row, from, sizeof(*row));
+    ROW_COPY(row, from);
     atomic_init(&row->references, 1);
     row->edit = NULL;
     entries = (struct image_config *)(row + 1);

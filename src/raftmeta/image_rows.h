@@ -38,6 +38,12 @@ struct image {
     struct pmap records;
 };
 
+/* Copies a row, or an image, but for its count of references: rows are shared, and reactors count theirs up and down
+ * while the controller copies. `references` is the first member of each. */
+#define ROW_COPY(to, from)                                                                                             \
+    memcpy((uint8_t *)(to) + sizeof(atomic_uint), (const uint8_t *)(from) + sizeof(atomic_uint),                       \
+           sizeof(*(to)) - sizeof(atomic_uint))
+
 /* A new one, not yet seen by anybody, that shares all with from; NULL without memory. */
 struct image *image_copy(const struct image *from) MUST_CHECK;
 

@@ -124,7 +124,7 @@ enum err apply_partition_change(struct image_edit *edit, const struct partition_
     if (now == NULL)
         return edit_fail(edit, "PARTITION_CHANGE for the unknown partition %d of topic id %s", record->partition_id,
                          uuid_format(record->topic_id).text);
-    memcpy(&from, now, sizeof(from));
+    ROW_COPY(&from, now);
     directory_count = now->replica_count;
     from.partition_epoch++;
     if (record->leader != LEADER_UNCHANGED) { /* even where it names the same leader */
@@ -175,7 +175,7 @@ static enum err clear_topic(struct image_edit *edit, const struct image_topic *t
         if (topic->partitions[i] == NULL ||
             (topic->partitions[i]->elr_count == 0 && topic->partitions[i]->last_elr_count == 0))
             continue;
-        memcpy(&from, topic->partitions[i], sizeof(from));
+        ROW_COPY(&from, topic->partitions[i]);
         from.elr_count = 0;
         from.last_elr_count = 0;
         err = put_partition(edit, topic, i, &from);
