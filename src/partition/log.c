@@ -61,20 +61,26 @@ bool log_is_segment_base(const struct partition_log *log, int64_t offset)
     return segment != NULL && segment->base_offset == offset;
 }
 
-enum err log_segment_add(struct partition_log *log, struct segment *segment)
+enum err log_segments_room_make(struct partition_log *log)
 {
-    assert(log->segment_count == 0 || log_last_segment(log)->base_offset < segment->base_offset);
-    if (log->segment_count == log->segment_room) {
-        uint32_t room = log->segment_room == 0 ? 1 : log->segment_room * 2;
-        struct segment **grown = mem_realloc(log->segments, room * sizeof(struct segment *));
+    struct segment **grown = NULL;
+    uint32_t room = log->segment_room == 0 ? 1 : log->segment_room * 2;
 
-        if (grown == NULL)
-            return ERR_NOMEM;
-        log->segments = grown;
-        log->segment_room = room;
-    }
-    log->segments[log->segment_count++] = segment;
+    if (log->segment_count < log->segment_room)
+        return ERR_OK;
+    grown = mem_realloc(log->segments, room * sizeof(struct segment *));
+    if (grown == NULL)
+        return ERR_NOMEM;
+    log->segments = grown;
+    log->segment_room = room;
     return ERR_OK;
+}
+
+void log_segment_add(struct partition_log *log, struct segment *segment)
+{
+    assert(log->segment_count < log->segment_room);
+    assert(log->segment_count == 0 || log_last_segment(log)->base_offset < segment->base_offset);
+    log->segments[log->segment_count++] = segment;
 }
 
 /* --- files --- */

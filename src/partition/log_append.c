@@ -77,7 +77,7 @@ static void segment_begin(struct partition_log *log, struct log_append_job *job)
     if (log->config.segment_jitter_ms > 0)
         segment->jitter_ms = (int64_t)rng_below(log->env->rng, (uint64_t)log->config.segment_jitter_ms);
     segment->indexed = true;
-    log->segments[log->segment_count++] = segment; /* room was made */
+    log_segment_add(log, segment);
     job->made = NULL;
     log_file_opened(log, segment, job->file);
     job->file = NULL;
@@ -161,27 +161,12 @@ static void submit(struct partition_log *log, struct log_append_job *job)
     loop_submit(log->env->loop, &job->job);
 }
 
-static enum err segments_room_make(struct partition_log *log)
-{
-    struct segment **grown = NULL;
-    uint32_t room = log->segment_room == 0 ? 1 : log->segment_room * 2;
-
-    if (log->segment_count < log->segment_room)
-        return ERR_OK;
-    grown = mem_realloc(log->segments, room * sizeof(struct segment *));
-    if (grown == NULL)
-        return ERR_NOMEM;
-    log->segments = grown;
-    log->segment_room = room;
-    return ERR_OK;
-}
-
 /* Begins a segment at base_offset; with a segment before it, that one is sealed. */
 static enum err segment_make(struct partition_log *log, int64_t base_offset)
 {
     struct segment *last = log_last_segment(log);
     struct log_append_job *job = NULL;
-    enum err err = segments_room_make(log);
+    enum err err = log_segments_room_make(log);
 
     if (err != ERR_OK)
         return err;
@@ -369,7 +354,8 @@ static bool append_one(struct partition_log *log, struct log_append *op)
     op->err = log->failed ? ERR_KAFKA_STORAGE_ERROR : run_prepare(log, op, &run);
     if (op->err != ERR_OK)
         return true;
-    if (op->size > (uint64_t)log->config.segment_bytes || op->size > SEGMENT_BYTES_MAX) {
+    if (op->size > (uint64_t)log->config.segment_bytes || op->size > SEGMENT_BYTES_MAX ||
+        run.end_offset - 1 - run.first.base_offset > INT32_MAX) { /* no segment can hold it */
         op->err = ERR_RECORD_LIST_TOO_LARGE;
         return true;
     }
@@ -423,8 +409,7 @@ void log_appends_drain(struct partition_log *log)
         return;
     if (moved) {
         log_use(log);
-        if (log->sync_job == NULL &&
-            (log->unsynced_bytes >= PARTITION_SYNC_BYTES || log->unsynced_messages >= log->config.flush_messages))
+        if (log->sync_job == NULL && log_sync_is_due(log))
             log_sync_start(log);
         log_timer_set(log);
     }

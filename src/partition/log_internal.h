@@ -78,8 +78,10 @@ struct segment *log_last_segment(const struct partition_log *log); /* NULL: none
 /* The last segment whose base is at or below offset; NULL: none. slot may be NULL. */
 struct segment *log_segment_at(const struct partition_log *log, int64_t offset, uint32_t *slot);
 bool log_is_segment_base(const struct partition_log *log, int64_t offset);
-/* Takes the segment to the end of the list. ERR_NOMEM. */
-MUST_CHECK enum err log_segment_add(struct partition_log *log, struct segment *segment);
+/* Room in the list for one more. ERR_NOMEM. */
+MUST_CHECK enum err log_segments_room_make(struct partition_log *log);
+/* Takes the segment to the end of the list, where room was made. */
+void log_segment_add(struct partition_log *log, struct segment *segment);
 /* Touched: its files stay open for a while. */
 void log_use(struct partition_log *log);
 /* The segment has its file now; over the bound some other log gives its files back. */

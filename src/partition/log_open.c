@@ -202,11 +202,12 @@ enum err log_open_segment(struct partition_log *log, int64_t base_offset, struct
     segment_init(segment, base_offset, info.mtime_ms);
     segment->size = info.size;
     if (err == ERR_OK)
-        err = log_segment_add(log, segment);
+        err = log_segments_room_make(log);
     if (err != ERR_OK) {
         mem_free(segment);
         return err;
     }
+    log_segment_add(log, segment);
     *made = segment;
     return ERR_OK;
 }
