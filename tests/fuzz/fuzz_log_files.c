@@ -28,8 +28,10 @@ enum file {
 
 enum {
     FUZZ_UNCLEAN = 8,
-    FUZZ_MEND = 16, /* set magic, length and CRC of each batch of the log right first */
+    FUZZ_MEND = 16,   /* set magic, length and CRC of each batch of the log right first */
+    FUZZ_SYNCED = 32, /* up to ANCHOR, where a snapshot lies: only what is behind it is read by a recovery */
     BATCHES = 12,
+    ANCHOR = 8,
     LOG_BYTES_MAX = 4096,
 };
 
@@ -87,12 +89,14 @@ static size_t batch_make(uint8_t *to, size_t room, int64_t offset)
 
 static void lay_out(struct world *world)
 {
+    static const uint8_t snapshot[] = {0, 1, 0x48, 0x67, 0x4b, 0xc7, 0, 0, 0, 0}; /* no producers */
     uint8_t content[LOG_BYTES_MAX];
     size_t size = 0;
 
     for (int64_t offset = 0; offset < BATCHES; offset++)
         size += batch_make(content + size, sizeof(content) - size, offset);
     sim_fs_poke(&world->disk, names[FILE_LOG], bytes_of(content, size));
+    sim_fs_poke(&world->disk, "/data/t-0/00000000000000000008.snapshot", bytes_of(snapshot, sizeof(snapshot)));
     sim_fs_poke(&world->disk, names[FILE_EPOCHS], BYTES_LITERAL("0\n1\n0 0\n"));
     sim_fs_poke(&world->disk, names[FILE_TOPIC_ID], BYTES_LITERAL("version: 0\ntopic_id: AQIDBAUGRwiJCgsMDQ4PEA"));
 }
@@ -230,7 +234,7 @@ static void read_at(struct world *world, struct partition_log *log, int64_t offs
     arena_deinit(&arena);
 }
 
-static void run_log(struct world *world, bool unclean)
+static void run_log(struct world *world, bool unclean, bool synced)
 {
     struct partition_log *log = NULL;
     int64_t next = 0;
@@ -238,12 +242,13 @@ static void run_log(struct world *world, bool unclean)
     enum err err = ERR_OK;
 
     world->spec.clean = !unclean;
+    world->spec.recovery_point = synced ? ANCHOR : 0;
     if (partition_log_open(&world->env, &world->spec, &log, NULL) != ERR_OK)
         return;
     partition_log_adopt(log);
     assert(partition_log_start_offset(log) <= partition_log_end_offset(log));
     err = partition_log_scan(log, 0, check_batch, &next);
-    assert(err == ERR_OK || !unclean); /* a log that was stopped cleanly is believed; reads say what is wrong */
+    assert(err == ERR_OK || !unclean || synced); /* what was synced is believed; reads say what is wrong */
     assert(err != ERR_OK || next <= partition_log_end_offset(log));
     for (int64_t offset = 0; offset < 16; offset++)
         read_at(world, log, offset);
@@ -300,7 +305,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (file >= FILE_CHECKPOINT)
         run_dir(&world);
     else
-        run_log(&world, (data[0] & FUZZ_UNCLEAN) != 0);
+        run_log(&world, (data[0] & FUZZ_UNCLEAN) != 0, (data[0] & FUZZ_SYNCED) != 0);
     assert(world.disk.open_files == 0);
     sim_fs_deinit(&world.disk);
     sim_deinit(&world.sim);
