@@ -108,6 +108,8 @@ struct broker {
     _Atomic(enum broker_state) state;
     broker_done_fn *done;
     void *done_context;
+    broker_done_fn *stop_done; /* from the call to the stop's first step */
+    void *stop_context;
     struct metadata_start metadata_start;
     struct metadata_start metadata_stop;
     struct metadata_request metadata_request;

@@ -290,6 +290,7 @@ static void shard_is_drained(struct loop_task *task)
 {
     struct shard *shard = LIST_ENTRY(task, struct shard, drained_task);
 
+    loop_timer_stop(shard->loop, &shard->drain_timer);
     if (atomic_fetch_sub(&shard->broker->shards_left, 1) == 1)
         loop_post(shard->broker->env.controller, &shard->broker->sequence_task);
 }
@@ -298,9 +299,8 @@ static void drain_shard(struct loop_task *task)
 {
     struct shard *shard = LIST_ENTRY(task, struct shard, stop_task);
 
-    shard_end_waits(shard);
     shard->drained_task.run = shard_is_drained;
-    connections_drain(shard->connections, &shard->drained_task);
+    shard_drain(shard);
 }
 
 static void drain(struct broker *broker)
@@ -322,6 +322,8 @@ static void begin_stop(struct loop_task *task)
 {
     struct broker *broker = LIST_ENTRY(task, struct broker, stop_task);
 
+    broker->done = broker->stop_done; /* here, where the start's is told */
+    broker->done_context = broker->stop_context;
     loop_timer_stop(broker->env.controller, &broker->heartbeat_timer);
     checkpoints_end(broker, drain);
 }
@@ -329,8 +331,8 @@ static void begin_stop(struct loop_task *task)
 void broker_stop(struct broker *broker, broker_done_fn *done, void *context)
 {
     atomic_store(&broker->state, BROKER_STOPPING);
-    broker->done = done;
-    broker->done_context = context;
+    broker->stop_done = done;
+    broker->stop_context = context;
     broker->stop_task.run = begin_stop;
     loop_post(broker->env.controller, &broker->stop_task);
 }

@@ -193,12 +193,17 @@ static void run_parked(struct shard *shard)
     }
 }
 
+static void loading_is_over(struct hosted *hosted)
+{
+    hosted->shard->loading -= hosted->loading;
+    hosted->loading = false;
+}
+
 static void opened(void *context, struct partition *partition, enum err err)
 {
     struct hosted *hosted = context;
 
-    (void)partition;
-    hosted->shard->loading--;
+    loading_is_over(hosted);
     if (err == ERR_OK)
         return;
     hosted->failed = true;
@@ -216,7 +221,8 @@ static struct stored *find_stored(struct broker *broker, const struct image_topi
     /* A directory of an earlier topic of that name is not this partition's. */
     if (stored == NULL || (!uuid_is_zero(stored->found->topic_id) && !uuid_equal(stored->found->topic_id, topic->id)))
         return NULL;
-    return stored;
+    /* Nor is one whose partition came and went since: what the start found of it is history. */
+    return atomic_exchange(&stored->claimed, true) ? NULL : stored;
 }
 
 static enum err host(struct shard *shard, const struct image_topic *topic, int32_t index,
@@ -241,7 +247,6 @@ static enum err host(struct shard *shard, const struct image_topic *topic, int32
     hosted->key = partition_key_of(topic->id, index);
     hosted->dir = (uint32_t)index % broker->dir_count;
     if (stored != NULL) {
-        atomic_store(&stored->claimed, true);
         hosted->dir = stored->dir;
         spec.recovery_point = stored->found->recovery_point;
         spec.start_offset = stored->found->start_offset;
@@ -252,9 +257,10 @@ static enum err host(struct shard *shard, const struct image_topic *topic, int32
     if (err != ERR_OK)
         goto out;
     shard->loading++;
+    hosted->loading = true;
     err = partition_new(&shard->envs[hosted->dir], &spec, opened, hosted, &hosted->partition);
     if (err != ERR_OK) {
-        shard->loading--;
+        loading_is_over(hosted);
         (void)map_remove(&shard->hosted, key_bytes(&hosted->key));
         goto out;
     }
@@ -331,6 +337,7 @@ static void unhost(struct shard *shard, struct hosted *hosted, bool delete)
 
     (void)map_remove(&shard->hosted, key_bytes(&hosted->key));
     hosted->partition = NULL;
+    loading_is_over(hosted); /* nobody is told of it any more */
     hosted->close.done = closed;
     hosted->deleted = delete;
     shard->closing++;
@@ -375,13 +382,26 @@ void shard_serve(struct shard *shard)
     shard->held_count = 0;
 }
 
-void shard_end_waits(struct shard *shard)
+static void drain_is_too_long(struct loop_timer *timer)
+{
+    struct shard *shard = LIST_ENTRY(timer, struct shard, drain_timer);
+
+    log_warn(&shard->broker->log, "clients cut off, they take no replies connections=%llu",
+             (unsigned long long)connections_stats(shard->connections)->open);
+    connections_abort(shard->connections);
+}
+
+void shard_drain(struct shard *shard)
 {
     shard->stopping = true;
     for (uint32_t i = 0; i < shard->held_count; i++)
         net_close(shard->held[i].stream, false);
     shard->held_count = 0;
     fetches_finish(shard);
+    shard->drain_timer.fired = drain_is_too_long;
+    loop_timer_start(shard->loop, &shard->drain_timer,
+                     loop_now_ns(shard->loop) + SHARD_DRAIN_MS_MAX * INT64_C(1000000));
+    connections_drain(shard->connections, &shard->drained_task);
 }
 
 static bool is_replica(const struct image_partition *partition, int32_t node_id)

@@ -30,6 +30,7 @@ struct shard;
 
 enum {
     SHARD_HELD_STREAMS_MAX = 64,    /* that wait for the node to serve; more are turned away */
+    SHARD_DRAIN_MS_MAX = 5000,      /* of a stop: who has not taken its replies by then is cut off */
     SHARD_PARTITIONS_MAX = 1 << 20, /* of one shard; far over what a node's memory holds */
     PARTITION_KEY_BYTES = UUID_BYTES + 4,
 };
@@ -47,6 +48,7 @@ struct hosted {
     struct partition *partition; /* NULL once it is being closed */
     struct partition_close close;
     uint32_t dir; /* index of its log directory */
+    bool loading; /* its files are still being opened */
     bool failed;  /* it could not be opened */
     bool leads;   /* this node leads it, as of the image */
     bool deleted; /* it goes because its topic went */
@@ -114,6 +116,7 @@ struct shard {
     struct loop_task start_task;
     struct loop_task stop_task;
     struct loop_task drained_task;
+    struct loop_timer drain_timer;
 };
 
 MUST_CHECK enum err shard_init(struct shard *shard, struct broker *broker, struct loop *loop, uint32_t index);
@@ -138,8 +141,9 @@ void shard_park(struct shard *shard, struct shard_parked *parked);
 void shard_serve(struct shard *shard);
 /* A connection is there, perhaps before its time. Takes the stream. */
 void shard_accepted(struct shard *shard, struct connection_listener *listener, struct net_stream *stream);
-/* The node stops: nothing waits any more. */
-void shard_end_waits(struct shard *shard);
+/* The node stops: nothing waits any more, what was asked is answered, connections close. drained_task is posted once
+ * all are closed: those whose clients take no replies after SHARD_DRAIN_MS_MAX, too. */
+void shard_drain(struct shard *shard);
 /* Notes all partitions that are loaded. ERR_NOMEM: some are missing. */
 MUST_CHECK enum err shard_note_partitions(struct shard *shard);
 void partition_notes_free(struct partition_note *notes);

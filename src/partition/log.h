@@ -53,7 +53,8 @@ struct partition_log_recovery {
  * Opens the log in <env->log_dir>/<topic>-<partition>, making the directory when it is not there, and recovers it when
  * spec->clean is false. Blocks. recovery may be NULL.
  *
- * ERR_DAMAGED  the directory's partition.metadata names another topic id
+ * ERR_BUSY  the directory's partition.metadata names another topic id: of a topic of that name that has been deleted,
+ *           and whose directory is perhaps about to go; nothing is logged
  */
 MUST_CHECK enum err partition_log_open(const struct partition_env *env, const struct partition_log_spec *spec,
                                        struct partition_log **log, struct partition_log_recovery *recovery);
@@ -77,6 +78,10 @@ struct partition_log_close {
 void partition_log_close(struct partition_log *log, struct partition_log_close *op);
 /* The same, but renames the directory to <topic>-<n>.<32 hex>-delete first, and removes it. */
 void partition_log_delete(struct partition_log *log, struct partition_log_close *op);
+/* The directory of a log that could not be opened, likewise; left alone unless its partition.metadata says that it is
+ * that topic's. unique: random. Blocks. */
+MUST_CHECK enum err partition_log_discard(const struct partition_env *env, const struct partition_log_spec *spec,
+                                          struct uuid unique);
 
 /* --- append --- */
 

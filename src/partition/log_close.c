@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "partition/checkpoint.h"
 #include "partition/log.h"
 #include "partition/log_internal.h"
 #include "partition/log_path.h"
@@ -50,21 +51,45 @@ static enum err delete_dir(struct fs *fs, const char *dir)
     return err == ERR_OK ? fs_rmdir(fs, dir) : err;
 }
 
+static enum err remove_dir(const struct partition_env *env, const char *dir, const struct log_dir_name *aside)
+{
+    struct log_path path;
+    enum err err = log_path_in(&path, env->log_dir, aside->text);
+
+    if (err == ERR_OK)
+        err = fs_rename(env->fs, dir, path.text);
+    if (err == ERR_OK)
+        err = fs_sync_dir(env->fs, env->log_dir);
+    return err == ERR_OK ? delete_dir(env->fs, path.text) : err;
+}
+
 static void delete_run(struct loop_job *base)
 {
     struct close_job *job = LIST_ENTRY(base, struct close_job, job);
-    const struct partition_log *log = job->log;
-    struct fs *fs = log->env->fs;
-    struct log_path path;
 
-    job->err = log_path_in(&path, log->env->log_dir, job->aside.text);
-    if (job->err == ERR_OK)
-        job->err = fs_rename(fs, log->dir, path.text);
-    if (job->err == ERR_OK)
-        job->err = fs_sync_dir(fs, log->env->log_dir);
-    if (job->err == ERR_OK)
-        job->err = delete_dir(fs, path.text);
+    job->err = remove_dir(job->log->env, job->log->dir, &job->aside);
     log_sync_plan_deinit(&job->plan); /* the last to close a large file that has no name any more waits for its end */
+}
+
+enum err partition_log_discard(const struct partition_env *env, const struct partition_log_spec *spec,
+                               struct uuid unique)
+{
+    struct log_dir_name name;
+    struct log_dir_name aside;
+    struct log_path path;
+    struct uuid there;
+    enum err err = log_path_dir_name(&name, spec->topic, spec->partition);
+
+    if (err == ERR_OK)
+        err = log_path_in(&path, env->log_dir, name.text);
+    if (err == ERR_OK)
+        err = checkpoint_read_topic_id(env->fs, path.text, &there);
+    if (err == ERR_NOT_FOUND || err == ERR_DAMAGED || (err == ERR_OK && !uuid_equal(there, spec->topic_id)))
+        return ERR_OK;
+    if (err != ERR_OK)
+        return err;
+    log_path_aside_name(&aside, spec->topic, spec->partition, unique, "-delete");
+    return remove_dir(env, path.text, &aside);
 }
 
 /* --- both --- */

@@ -105,15 +105,14 @@ static enum err topic_id_check(struct partition_log *log, const struct partition
         return ERR_OK;
     if (!is_new)
         err = checkpoint_read_topic_id(log->env->fs, log->dir, &there);
-    if (err == ERR_OK && !uuid_equal(there, spec->topic_id)) {
-        log_error(log->env->log, "directory belongs to another topic dir=%s topic_id=%s wanted=%s", log->dir,
-                  uuid_format(there).text, uuid_format(spec->topic_id).text);
-        return ERR_DAMAGED;
-    }
+    if (err == ERR_OK && !uuid_equal(there, spec->topic_id))
+        return ERR_BUSY;
     if (err == ERR_NOT_FOUND || err == ERR_DAMAGED) { /* new, or lost with a power cut before the first record */
         err = checkpoint_write_topic_id(log->env->fs, log->dir, spec->topic_id);
         log->topic_id_unsynced = true;
     }
+    if (err == ERR_NOT_FOUND && !is_new) /* it went just now: an earlier topic's */
+        err = ERR_BUSY;
     return err;
 }
 
@@ -492,7 +491,7 @@ enum err partition_log_open(const struct partition_env *env, const struct partit
         err = recovered_sync(opening.log);
     if (err == ERR_OK)
         recovery_report(&opening, recovery);
-    else
+    else if (err != ERR_BUSY)
         log_error(env->log, "log not opened topic=%.*s partition=%" PRId32 " dir=%s err=%s", BYTES_PRINTF(spec->topic),
                   spec->partition, opening.log->dir, err_name(err));
     mem_free(opening.found.segments);

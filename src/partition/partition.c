@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "partition/partition_internal.h"
+#include "partition/partition_limits.h"
 
 struct load_job {
     struct loop_job job;
@@ -178,6 +179,39 @@ static enum err take_log(struct partition *partition, struct partition_log *log,
 
 static void close_go_on(struct partition *partition);
 
+static void load_submit(struct partition *partition)
+{
+    partition->load_is_running = true;
+    loop_submit(partition->env->loop, &partition->load->job);
+}
+
+static void load_again(struct loop_timer *timer)
+{
+    load_submit(LIST_ENTRY(timer, struct partition, load_again));
+}
+
+/* An earlier topic of the same name, which may have lived on another reactor, still has the directory: it is waited
+ * for. False: for too long. */
+static bool load_later(struct partition *partition)
+{
+    int64_t now_ns = loop_now_ns(partition->env->loop);
+
+    if (now_ns >= partition->load_until_ns) {
+        log_error(partition->env->log, "directory belongs to another topic topic=%s partition=%" PRId32 " topic_id=%s",
+                  partition->topic, partition->index, uuid_format(partition->topic_id).text);
+        return false;
+    }
+    partition->load_again.fired = load_again;
+    loop_timer_start(partition->env->loop, &partition->load_again, now_ns + PARTITION_LOAD_AGAIN_NS);
+    return true;
+}
+
+static void load_free(struct partition *partition)
+{
+    mem_free(partition->load);
+    partition->load = NULL;
+}
+
 static void load_done(struct loop_job *base)
 {
     struct load_job *job = LIST_ENTRY(base, struct load_job, job);
@@ -187,11 +221,15 @@ static void load_done(struct loop_job *base)
     partition->load_is_running = false;
     if (err == ERR_OK)
         err = take_log(partition, job->log, job);
-    mem_free(job);
     if (partition->state == PARTITION_GONE) {
         close_go_on(partition);
         return;
     }
+    if (err == ERR_BUSY && load_later(partition))
+        return;
+    if (err == ERR_BUSY)
+        err = ERR_DAMAGED;
+    load_free(partition);
     partition->state = err == ERR_OK ? PARTITION_READY : PARTITION_UNUSABLE;
     if (partition->fails_after_load && err == ERR_OK)
         partition_log_fail(partition->log, ERR_IO);
@@ -223,8 +261,9 @@ static enum err load_start(struct partition *partition, const struct partition_s
         .start_offset = spec->start_offset,
         .clean = spec->clean,
     };
-    partition->load_is_running = true;
-    loop_submit(partition->env->loop, &job->job);
+    partition->load = job;
+    partition->load_until_ns = loop_now_ns(partition->env->loop) + PARTITION_LOAD_PATIENCE_NS;
+    load_submit(partition);
     return ERR_OK;
 }
 
@@ -281,12 +320,61 @@ static void log_closed(struct partition_log_close *log_op)
     close_finish(op->partition, log_op->err);
 }
 
+/* Of a partition that has no log: what was laid out for it, if anything. */
+struct discard_job {
+    struct loop_job job;
+    struct partition *partition;
+    struct partition_log_spec spec;
+    struct uuid unique;
+    enum err err;
+};
+
+static void discard_run(struct loop_job *base)
+{
+    struct discard_job *job = LIST_ENTRY(base, struct discard_job, job);
+
+    job->err = partition_log_discard(job->partition->env, &job->spec, job->unique);
+}
+
+static void discard_done(struct loop_job *base)
+{
+    struct discard_job *job = LIST_ENTRY(base, struct discard_job, job);
+    struct partition *partition = job->partition;
+    enum err err = job->err;
+
+    mem_free(job);
+    close_finish(partition, err);
+}
+
+static void discard_start(struct partition *partition)
+{
+    struct discard_job *job = mem_calloc(1, sizeof(*job));
+
+    if (job == NULL) {
+        close_finish(partition, ERR_NOMEM);
+        return;
+    }
+    job->job.run = discard_run;
+    job->job.done = discard_done;
+    job->partition = partition;
+    job->spec = (struct partition_log_spec){.topic = bytes_of(partition->topic, partition->topic_size),
+                                            .partition = partition->index,
+                                            .topic_id = partition->topic_id};
+    rng_fill(partition->env->rng, &job->unique, sizeof(job->unique));
+    loop_submit(partition->env->loop, &job->job);
+}
+
 static void close_go_on(struct partition *partition)
 {
     if (partition->load_is_running)
         return;
+    loop_timer_stop(partition->env->loop, &partition->load_again);
+    load_free(partition);
     if (partition->log == NULL) {
-        close_finish(partition, ERR_OK);
+        if (partition->deleting)
+            discard_start(partition);
+        else
+            close_finish(partition, ERR_OK);
         return;
     }
     partition->closing->log_close.done = log_closed;

@@ -35,7 +35,10 @@ struct partition {
     void *ready_context;
     struct partition_close *closing;
     bool deleting;
+    struct load_job *load; /* runs, or waits to be run again; NULL once it is through */
     bool load_is_running;
+    struct loop_timer load_again;
+    int64_t load_until_ns; /* then no more */
     bool fails_after_load; /* its directory failed meanwhile */
 };
 

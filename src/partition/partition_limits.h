@@ -9,6 +9,9 @@
 #define PARTITION_SYNC_INTERVAL_NS   INT64_C(1000000000)  /* a second of writing is what a power cut may cost */
 #define PARTITION_IDLE_NS            INT64_C(60000000000) /* a minute: longer than the pause between two polls */
 #define PARTITION_PRODUCER_EXPIRY_MS INT64_C(86400000)    /* Kafka's producer.id.expiration.ms */
+/* A directory of an earlier topic of the name is on its way out: it goes once that one's last sync has ended. */
+#define PARTITION_LOAD_AGAIN_NS    INT64_C(20000000)
+#define PARTITION_LOAD_PATIENCE_NS INT64_C(60000000000)
 
 enum {
     PARTITION_SYNC_BYTES = 64 * 1024 * 1024,   /* or that much: half a second of this disk's sequential rate */

@@ -197,6 +197,8 @@ static const struct fault faults[] = {
     {"is where the process dies", SIM_FS_DIE, ERR_IO, false},
     {"is where the power goes", SIM_FS_DIE, ERR_IO, true},
     {"is short, the power goes later", SIM_FS_SHORT, ERR_IO, true},
+    {"fails for want of descriptors, the power goes later", SIM_FS_FAIL, ERR_NO_DESCRIPTORS, true},
+    {"fails for want of space, the power goes later", SIM_FS_FAIL, ERR_NO_SPACE, true},
 };
 
 static bool run_one(const struct fault *fault, uint64_t seed, uint64_t k)
@@ -269,6 +271,33 @@ START_TEST(crash_after_the_last_call)
 }
 END_TEST
 
+/* A sync that was put off has not synced the names either: of the log's directory, and of what lies in it. */
+START_TEST(a_sync_put_off_is_done_whole)
+{
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct partition_log *log = NULL;
+
+        script_state = seed;
+        world_begin(&world, seed);
+        world.spec.config.segment_bytes = 2000;
+        log = world_log(&world);
+        while (partition_log_segment_count(log) < 3)
+            try_append(log);
+        /* The index of a segment that was sealed. */
+        sim_fs_set_fault(&world.disk, SIM_FS_FAIL, SIM_FS_OPEN, 1, ERR_NO_DESCRIPTORS);
+        try_sync(log);
+        ck_assert(sim_fs_fault_struck(&world.disk));
+        ck_assert_int_eq(synced_end, acked_end);
+        world_crash(&world, log, true);
+        ck_assert_int_eq(world_open(&world, &log), ERR_OK);
+        check_log(log, synced_end, "put off");
+        ck_assert(try_close(log));
+        world_end(&world);
+        forget_attempts();
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("log_failures");
@@ -278,6 +307,7 @@ int main(void)
 
     tcase_add_loop_test(tests, every_call_failing, 0, (int)(sizeof(faults) / sizeof(faults[0])));
     tcase_add_loop_test(tests, crash_after_the_last_call, 0, 2);
+    tcase_add_test(tests, a_sync_put_off_is_done_whole);
     tcase_set_timeout(tests, 600);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);

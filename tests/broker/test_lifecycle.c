@@ -1,0 +1,76 @@
+/* Rule: topics and the node itself come and go as they like. A name is taken again at once, what goes while it loads
+ * leaves nothing behind, and a stop is clean whatever clients do. */
+#include <stdio.h>
+#include <string.h>
+
+#include "../partition/run_tests.h"
+#include "node_world.h"
+
+enum { REACTORS = 3, ROUNDS = 12, RECORDS = 12, RECORD_BYTES = 400000, FETCH_VERSION = 13 };
+
+static struct node_world world;
+
+START_TEST(a_name_is_taken_again_at_once)
+{
+    node_world_begin(&world, 1, REACTORS);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct uuid topic = node_create_topic(&world, "again", 4, "flush.messages=1", NULL);
+
+        for (int32_t partition = 0; partition < 4; partition++) {
+            enum err err = ERR_OK;
+
+            ck_assert_int_eq(node_produce(&world, 0, topic, partition, 100, &err), 0);
+            ck_assert_int_eq(err, ERR_OK);
+        }
+        ck_assert_int_eq(node_delete_topic(&world, "again"), ERR_OK);
+    }
+    node_world_end(&world);
+}
+END_TEST
+
+START_TEST(what_goes_while_it_loads_does_not_hold_up_the_checkpoints)
+{
+    struct bytes file;
+    struct uuid topic;
+    enum err err = ERR_OK;
+
+    node_world_begin(&world, 2, REACTORS);
+    topic = node_create_topic(&world, "kept", 1, NULL);
+    world.sim.habits.job_delay_ns_max = INT64_C(300000000);
+    for (int round = 0; round < 3; round++) {
+        (void)node_create_topic(&world, "brief", 8, NULL);
+        ck_assert_int_eq(node_delete_topic(&world, "brief"), ERR_OK);
+    }
+    ck_assert_int_eq(node_produce(&world, 0, topic, 0, 100, &err), 0);
+    node_world_pass(&world, 10000);
+    file = sim_fs_peek(&world.disk, "/data/recovery-point-offset-checkpoint");
+    ck_assert_uint_gt(file.size, 0);
+    ck_assert_ptr_nonnull(memmem(file.data, file.size, "kept 0 1\n", 9));
+    node_world_end(&world);
+}
+END_TEST
+
+/* SIGTERM waits neither for a client that reads nothing, nor does it lose the clean-shutdown mark to it. */
+START_TEST(a_stop_does_not_wait_for_who_reads_nothing)
+{
+    struct node_fetch ask;
+    struct node_call call;
+    struct uuid topic;
+    enum err err = ERR_OK;
+
+    node_world_begin(&world, 3, 2);
+    topic = node_create_topic(&world, "t", 1, NULL);
+    for (int i = 0; i < RECORDS; i++)
+        (void)node_produce(&world, 0, topic, 0, RECORD_BYTES, &err);
+    ck_assert_int_eq(err, ERR_OK);
+    node_fetch_init(&ask, "t", topic, 1);
+    node_send(&world, 1, &fetch_request_message, &ask.request, &fetch_response_message, FETCH_VERSION, &call);
+    node_world_pass(&world, 50);
+    ck_assert(!call.answered);
+    sim_loop_freeze(world.clients[1].loop, INT64_MAX);
+    node_world_end(&world); /* asserts that it comes, and that it is clean */
+}
+END_TEST
+
+RUN_TESTS("broker/lifecycle", a_name_is_taken_again_at_once, what_goes_while_it_loads_does_not_hold_up_the_checkpoints,
+          a_stop_does_not_wait_for_who_reads_nothing)
