@@ -51,10 +51,11 @@ struct image_partition *partition_row_new(const struct image_partition *from)
                  from->elr_count + from->last_elr_count;
     struct image_partition *row =
         mem_alloc(sizeof(*row) + ids * sizeof(int32_t) + from->replica_count * sizeof(struct uuid));
-    struct cursor cursor = {(uint8_t *)(row + 1)};
+    struct cursor cursor;
 
     if (row == NULL)
         return NULL;
+    cursor = (struct cursor){(uint8_t *)(row + 1)};
     ROW_COPY(row, from);
     atomic_init(&row->references, 1);
     row->replicas = take(&cursor, from->replicas, from->replica_count * sizeof(int32_t));
@@ -81,10 +82,11 @@ void partition_row_drop(struct image_partition *row)
 struct image_topic *topic_row_new(struct bytes name, struct uuid id)
 {
     struct image_topic *row = mem_alloc(sizeof(*row) + text_room(name));
-    struct cursor cursor = {(uint8_t *)(row + 1)};
+    struct cursor cursor;
 
     if (row == NULL)
         return NULL;
+    cursor = (struct cursor){(uint8_t *)(row + 1)};
     *row = (struct image_topic){.id = id};
     atomic_init(&row->references, 1);
     row->name = take_text(&cursor, name);
@@ -265,10 +267,11 @@ void configs_row_drop(const struct image_configs *row)
 struct image_feature *feature_row_new(struct bytes name, int16_t level)
 {
     struct image_feature *row = mem_alloc(sizeof(*row) + text_room(name));
-    struct cursor cursor = {(uint8_t *)(row + 1)};
+    struct cursor cursor;
 
     if (row == NULL)
         return NULL;
+    cursor = (struct cursor){(uint8_t *)(row + 1)};
     atomic_init(&row->references, 1);
     row->name = take_text(&cursor, name);
     row->level = level;
@@ -284,10 +287,11 @@ void feature_row_drop(struct image_feature *row)
 struct image_record *record_row_new(uint32_t type, struct bytes key, struct bytes frame)
 {
     struct image_record *row = mem_alloc(sizeof(*row) + key.size + frame.size);
-    struct cursor cursor = {(uint8_t *)(row + 1)};
+    struct cursor cursor;
 
     if (row == NULL)
         return NULL;
+    cursor = (struct cursor){(uint8_t *)(row + 1)};
     atomic_init(&row->references, 1);
     row->type = type;
     row->key = bytes_of(take(&cursor, key.data, key.size), key.size);
