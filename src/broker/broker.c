@@ -341,6 +341,13 @@ static enum err make_connections(struct broker *broker)
 
 /* ---- metadata ---- */
 
+void broker_fail(struct broker *broker, const char *message)
+{
+    log_error(&broker->log, "%s", message);
+    if (broker->env.failed != NULL)
+        broker->env.failed(broker->env.context, message);
+}
+
 static void metadata_failed(void *context, enum err err)
 {
     struct broker *broker = context;
@@ -348,9 +355,7 @@ static void metadata_failed(void *context, enum err err)
 
     (void)snprintf(line, sizeof(line), "the metadata log in %s has failed: %s", broker->dirs[broker->metadata_dir].path,
                    err_text(err));
-    log_error(&broker->log, "%s", line);
-    if (broker->env.failed != NULL)
-        broker->env.failed(broker->env.context, line);
+    broker_fail(broker, line);
 }
 
 static enum err make_metadata(struct broker *broker)

@@ -37,8 +37,8 @@ struct broker_env {
     struct loop **reactors; /* by index; at least one */
     uint32_t reactor_count;
     struct loop *controller; /* of its own, so that a busy data path never costs an election */
-    /* The node cannot go on (its metadata log is lost to an I/O error): it should be stopped. On the controller loop;
-     * NULL: nobody is told. message: one line for people, for the call. */
+    /* The node cannot go on (its metadata log, or every log directory, is lost to I/O errors): it should be stopped. On
+     * any of its loops, perhaps more than once; NULL: nobody is told. message: one line for people, for the call. */
     void (*failed)(void *context, const char *message);
     void *context;
     uint64_t memory_bytes_max; /* what requests and replies of clients may take; 0: BROKER_MEMORY_BYTES_DEFAULT */

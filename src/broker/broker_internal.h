@@ -38,6 +38,7 @@ struct broker_dir {
     struct log_dir *dir;
     struct uuid id;
     struct log_dir_list list;
+    _Atomic(bool) failed; /* for good: a sync or another I/O error */
     bool clean;
     int64_t clean_epoch; /* of the broker at its last clean stop; -1 unknown */
 };
@@ -131,6 +132,9 @@ struct broker {
 
 extern const struct image_feature_range broker_features[];
 extern const uint32_t broker_feature_count;
+
+/* The node cannot go on. Any thread; message: for the call. */
+void broker_fail(struct broker *broker, const char *message);
 
 /* Writes the checkpoint files every now and then, from the start of service on. */
 void checkpoints_begin(struct broker *broker);

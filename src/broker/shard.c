@@ -37,22 +37,52 @@ struct shard *shard_home(struct broker *broker, struct uuid topic_id, int32_t in
     return &broker->shards[(high + (uint32_t)index) % broker->env.reactor_count];
 }
 
+/* Every log of the directory on this shard is done for. */
+static void fail_dir(struct loop_task *task)
+{
+    struct shard_dir *dir = LIST_ENTRY(task, struct shard_dir, task);
+    struct shard *shard = dir->shard;
+    void *value = NULL;
+
+    dir->failed = true;
+    for (uint32_t cursor = 0; map_next(&shard->hosted, &cursor, NULL, &value);) {
+        struct hosted *hosted = value;
+
+        if (hosted->partition != NULL && hosted->dir == dir->dir)
+            partition_fail(hosted->partition, ERR_KAFKA_STORAGE_ERROR);
+    }
+}
+
+static bool all_dirs_failed(const struct broker *broker)
+{
+    for (uint32_t i = 0; i < broker->dir_count; i++)
+        if (!atomic_load(&broker->dirs[i].failed))
+            return false;
+    return true;
+}
+
+/* A failed sync is final for its directory: never tried again, never acknowledged. All shards hear of it once. */
 static void storage_failed(void *context, const char *log_dir, enum err err)
 {
     struct shard *shard = context;
+    struct broker *broker = shard->broker;
+    uint32_t i = 0;
 
-    /* Every log of the directory on this shard is done for; the others see their own errors or the same one. */
-    log_error(&shard->broker->log, "log directory failed dir=%s err=%s", log_dir, err_name(err));
-    for (uint32_t cursor = 0;;) {
-        void *value = NULL;
-        struct hosted *hosted = NULL;
-
-        if (!map_next(&shard->hosted, &cursor, NULL, &value))
-            break;
-        hosted = value;
-        if (hosted->partition != NULL && strcmp(shard->envs[hosted->dir].log_dir, log_dir) == 0)
-            partition_fail(hosted->partition, err);
+    while (strcmp(broker->dirs[i].path, log_dir) != 0) {
+        i++;
+        assert(i < broker->dir_count);
     }
+    if (atomic_exchange(&broker->dirs[i].failed, true))
+        return;
+    log_error(&broker->log, "log directory failed dir=%s err=%s", log_dir, err_name(err));
+    for (uint32_t j = 0; j < broker->env.reactor_count; j++) {
+        struct shard_dir *dir = &broker->shards[j].dirs[i];
+
+        dir->task.run = fail_dir;
+        loop_post(broker->shards[j].loop, &dir->task);
+    }
+    if (all_dirs_failed(broker))
+        broker_fail(broker, "every log directory has failed");
 }
 
 static void settle(struct shard *shard)
@@ -99,8 +129,11 @@ enum err shard_init(struct shard *shard, struct broker *broker, struct loop *loo
     /* Half of the descriptors are for connections, half for files. */
     partition_files_init(&shard->files, broker->env.descriptors_max / 2 / homes);
     shard->envs = mem_calloc(broker->dir_count, sizeof(*shard->envs));
-    if (shard->envs == NULL)
+    shard->dirs = mem_calloc(broker->dir_count, sizeof(*shard->dirs));
+    if (shard->envs == NULL || shard->dirs == NULL)
         return ERR_NOMEM;
+    for (uint32_t i = 0; i < broker->dir_count; i++)
+        shard->dirs[i] = (struct shard_dir){.shard = shard, .dir = i};
     for (uint32_t i = 0; i < broker->dir_count; i++)
         shard->envs[i] = (struct partition_env){
             .fs = broker->env.fs,
@@ -130,6 +163,7 @@ void shard_deinit(struct shard *shard)
     arena_deinit(&shard->producer_ids.arena);
     connections_free(shard->connections);
     image_drop(shard->image);
+    mem_free(shard->dirs);
     mem_free(shard->envs);
 }
 
@@ -225,6 +259,18 @@ static struct stored *find_stored(struct broker *broker, const struct image_topi
     return atomic_exchange(&stored->claimed, true) ? NULL : stored;
 }
 
+/* Partitions of a topic go round the directories, past those that have failed. */
+static uint32_t choose_dir(const struct shard *shard, int32_t index)
+{
+    uint32_t count = shard->broker->dir_count;
+    uint32_t first = (uint32_t)index % count;
+
+    for (uint32_t i = 0; i < count; i++)
+        if (!shard->dirs[(first + i) % count].failed)
+            return (first + i) % count;
+    return first;
+}
+
 static enum err host(struct shard *shard, const struct image_topic *topic, int32_t index,
                      const struct log_config *config)
 {
@@ -245,7 +291,7 @@ static enum err host(struct shard *shard, const struct image_topic *topic, int32
         return ERR_NOMEM;
     hosted->shard = shard;
     hosted->key = partition_key_of(topic->id, index);
-    hosted->dir = (uint32_t)index % broker->dir_count;
+    hosted->dir = choose_dir(shard, index);
     if (stored != NULL) {
         hosted->dir = stored->dir;
         spec.recovery_point = stored->found->recovery_point;

@@ -54,6 +54,14 @@ struct hosted {
     bool deleted; /* it goes because its topic went */
 };
 
+/* A log directory as seen from one shard. */
+struct shard_dir {
+    struct shard *shard;
+    uint32_t dir;
+    bool failed;           /* its partitions here are failed; nothing new is put there */
+    struct loop_task task; /* word that it failed, from the shard that found out */
+};
+
 /* What the checkpoint files say of a partition. */
 struct partition_note {
     struct partition_note *next;
@@ -98,6 +106,7 @@ struct shard {
     struct map hosted; /* by struct partition_key, of struct hosted */
     struct partition_files files;
     struct partition_env *envs; /* one for each log directory */
+    struct shard_dir *dirs;     /* likewise */
     struct list parked;
     struct fetch_sessions sessions;
     struct list fetches; /* those that wait */
