@@ -129,8 +129,10 @@ static enum err put(struct map_table *table, enum key_kind kind, union map_key k
     entry = &table->entries[table->entries_used];
     *entry = (struct map_entry){.hash = hash_key(table, kind, key), .value = value, .key = key};
     slot = find_slot(table, kind, entry->hash, key);
+    assert(table->slots[slot] == 0);
     table->slots[slot] = ++table->entries_used;
     table->count++;
+    assert(table->count <= table->entries_used && table->entries_used <= table->entries_room);
     if (replaced != NULL)
         *replaced = NULL;
     return ERR_OK;
@@ -159,6 +161,7 @@ static void *take(struct map_table *table, enum key_kind kind, union map_key key
 
     if (entry == NULL)
         return NULL;
+    assert(table->count > 0);
     value = entry->value;
     free_slot(table, find_slot(table, kind, entry->hash, key));
     entry->value = NULL;

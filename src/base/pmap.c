@@ -90,6 +90,14 @@ static void rotate(struct pmap_node **link, uint32_t side)
     *link = child;
 }
 
+static bool is_balanced(const struct pmap_node *node)
+{
+    uint32_t smaller = height(node->child[0]);
+    uint32_t larger = height(node->child[1]);
+
+    return smaller <= larger + 1 && larger <= smaller + 1;
+}
+
 /* Puts heights right from a path's end up to the root; what gets rotated is ours. */
 static void rebalance(struct path *path)
 {
@@ -107,6 +115,7 @@ static void rebalance(struct path *path)
         } else {
             update_height(node);
         }
+        assert(is_balanced(*link));
     }
 }
 

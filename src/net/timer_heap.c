@@ -40,6 +40,15 @@ static void sift_down(struct timer_heap *heap, size_t at, struct loop_timer *tim
     place(heap, at, timer);
 }
 
+/* No timer is due before its parent, and each knows its slot. */
+static bool is_heap(const struct timer_heap *heap)
+{
+    for (size_t i = 0; i < heap->count; i++)
+        if (heap->timers[i]->heap_slot != i + 1 || heap->timers[(i - (i > 0)) / 2]->due_ns > heap->timers[i]->due_ns)
+            return false;
+    return true;
+}
+
 /* From half full on, so that a failure has time to pass. */
 static void grow(struct timer_heap *heap)
 {
@@ -76,6 +85,7 @@ void timer_heap_start(struct timer_heap *heap, struct loop_timer *timer, int64_t
             sift_down(heap, timer->heap_slot - 1, timer);
         else
             sift_up(heap, timer->heap_slot - 1, timer);
+        assert_slow(is_heap(heap));
         return;
     }
     if (heap->count >= heap->capacity / 2)
@@ -83,6 +93,7 @@ void timer_heap_start(struct timer_heap *heap, struct loop_timer *timer, int64_t
     assert(heap->count < heap->capacity);
     heap->count++;
     sift_up(heap, heap->count - 1, timer);
+    assert_slow(is_heap(heap));
 }
 
 void timer_heap_stop(struct timer_heap *heap, struct loop_timer *timer)
@@ -102,6 +113,7 @@ void timer_heap_stop(struct timer_heap *heap, struct loop_timer *timer)
         sift_up(heap, at, last);
     else
         sift_down(heap, at, last);
+    assert_slow(is_heap(heap));
 }
 
 struct loop_timer *timer_heap_first(const struct timer_heap *heap)

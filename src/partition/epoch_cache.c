@@ -38,6 +38,16 @@ static enum err room_make(struct epoch_cache *cache)
     return ERR_OK;
 }
 
+/* Epochs and where they begin both rise, from one entry to the next. */
+static bool is_ascending(const struct epoch_cache *cache)
+{
+    for (uint32_t i = 1; i < cache->count; i++)
+        if (cache->entries[i - 1].epoch >= cache->entries[i].epoch ||
+            cache->entries[i - 1].start_offset >= cache->entries[i].start_offset)
+            return false;
+    return true;
+}
+
 enum err epoch_cache_assign(struct epoch_cache *cache, int32_t epoch, int64_t start_offset)
 {
     const struct epoch_entry *last = epoch_cache_last(cache);
@@ -54,6 +64,7 @@ enum err epoch_cache_assign(struct epoch_cache *cache, int32_t epoch, int64_t st
         cache->count--;
     cache->entries[cache->count++] = (struct epoch_entry){epoch, start_offset};
     note_change(cache, start_offset);
+    assert_slow(is_ascending(cache));
     return ERR_OK;
 }
 
@@ -114,4 +125,5 @@ void epoch_cache_truncate_start(struct epoch_cache *cache, int64_t start_offset)
     cache->count -= (uint32_t)slot;
     cache->entries[0].start_offset = start_offset;
     note_change(cache, INT64_MAX);
+    assert_slow(is_ascending(cache));
 }

@@ -83,6 +83,31 @@ void log_segment_add(struct partition_log *log, struct segment *segment)
     log->segments[log->segment_count++] = segment;
 }
 
+/* The segments ascend without overlap, and are together what the log says of itself. */
+static bool segments_are_whole(const struct partition_log *log)
+{
+    uint64_t size = 0;
+
+    for (uint32_t i = 0; i < log->segment_count; i++) {
+        const struct segment *segment = log->segments[i];
+
+        if (segment->base_offset > segment->end_offset ||
+            (i > 0 && log->segments[i - 1]->end_offset > segment->base_offset))
+            return false;
+        size += segment->size;
+    }
+    return size == log->size && (log->segment_count == 0 || log_last_segment(log)->end_offset == log->end_offset);
+}
+
+/* What log.h says always holds. */
+static void check(const struct partition_log *log)
+{
+    assert(0 <= log->start_offset && log->start_offset <= log->synced_offset);
+    assert(log->synced_offset <= log->end_offset);
+    assert(partition_log_recovery_point(log) <= log->synced_offset);
+    assert_slow(segments_are_whole(log));
+}
+
 /* --- files --- */
 
 static void files_give_back(struct partition_log *log);
@@ -343,6 +368,7 @@ static void timer_fired(struct loop_timer *timer)
 void partition_log_adopt(struct partition_log *log)
 {
     assert(!log->adopted);
+    check(log);
     log->adopted = true;
     log->timer.fired = timer_fired;
     log->last_use_ns = loop_now_ns(log->env->loop);
@@ -394,6 +420,7 @@ void partition_log_fail(struct partition_log *log, enum err err)
 
 void log_tell_change(struct partition_log *log)
 {
+    check(log);
     if (log->draining) {
         log->change_pending = true;
         return;

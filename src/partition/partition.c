@@ -96,6 +96,16 @@ static int64_t high_watermark_of(const struct partition *partition)
     return partition_log_end_offset(partition->log);
 }
 
+/* What partition.h says always holds of offsets. */
+static void check(const struct partition *partition)
+{
+    int64_t last_stable = partition_last_stable_offset(partition);
+
+    assert(partition_log_start_offset(partition->log) <= last_stable);
+    assert(last_stable <= partition->high_watermark);
+    assert(partition->high_watermark <= partition_log_end_offset(partition->log));
+}
+
 static void acks_complete(struct partition *partition)
 {
     for (;;) {
@@ -136,6 +146,7 @@ static void log_changed(void *context)
     if (high_watermark <= partition->high_watermark)
         return;
     partition->high_watermark = high_watermark;
+    check(partition);
     watches_tell(partition); /* first: a consumer is not to see less than a producer was told */
     acks_complete(partition);
 }
@@ -168,6 +179,7 @@ static enum err take_log(struct partition *partition, struct partition_log *log,
     partition_log_adopt(log);
     partition_log_on_change(log, log_changed, partition);
     partition->high_watermark = high_watermark_of(partition);
+    check(partition);
     if (job->recovery.segments_recovered > 0)
         log_info(partition->env->log,
                  "partition recovered topic=%s partition=%" PRId32 " end_offset=%" PRId64 " bytes_scanned=%" PRIu64
@@ -477,6 +489,9 @@ int64_t partition_last_stable_offset(const struct partition *partition)
 {
     int64_t first_open = partition->log == NULL ? INT64_MAX : partition_log_first_open_offset(partition->log);
 
+    /* A snapshot may tell of a transaction whose first records are deleted: what is left of it is not stable. */
+    if (first_open < partition_start_offset(partition))
+        first_open = partition_start_offset(partition);
     return first_open < partition->high_watermark ? first_open : partition->high_watermark;
 }
 

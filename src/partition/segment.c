@@ -47,6 +47,7 @@ void segment_book(struct segment *segment, const struct batch_header *head, uint
     enum err err = ERR_OK;
 
     assert(position == segment->size);
+    assert(head->base_offset >= segment->end_offset && head->last_offset_delta >= 0);
     if (segment->size == 0)
         segment->first_timestamp = head->max_timestamp;
     if (head->max_timestamp > segment->max_timestamp) {
