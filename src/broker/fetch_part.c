@@ -8,6 +8,20 @@ enum { RESULT_ARENA_BYTES_MAX = 64 * 1024 * 1024 }; /* what is copied; larger re
 
 static void evaluate(struct fetch_part *part);
 
+/* The only place where the state changes, as fetch_part.h draws it. */
+static void become(struct fetch_part *part, enum fetch_part_state state)
+{
+    static const uint8_t from[] = {
+        [FETCH_PART_IDLE] = 1 << FETCH_PART_READING,
+        [FETCH_PART_PARKED] = 1 << FETCH_PART_IDLE,
+        [FETCH_PART_WAITING] = 1 << FETCH_PART_IDLE | 1 << FETCH_PART_PARKED,
+        [FETCH_PART_READING] = 1 << FETCH_PART_WAITING,
+    };
+
+    assert((from[state] & 1 << part->state) != 0);
+    part->state = state;
+}
+
 /* To the home or back: within the call where both are one. */
 static void pass_on(struct fetch_part *part, struct shard *to, struct loop_task *task,
                     void (*run)(struct loop_task *task))
@@ -229,7 +243,7 @@ static void told_done(struct loop_task *task)
 
 static void finish_reading(struct fetch_part *part)
 {
-    part->state = FETCH_PART_IDLE;
+    become(part, FETCH_PART_IDLE);
     if (part->ask.release) {
         list_each (&part->all, node)
             let_go(LIST_ENTRY(node, struct fetch_entry, all));
@@ -301,7 +315,7 @@ static void read_all(struct fetch_part *part)
 
     list_each (part->ask.full ? &part->all : &part->ready, node)
         count++;
-    part->state = FETCH_PART_READING;
+    become(part, FETCH_PART_READING);
     part->reads_left = 1; /* our own, so that it comes to 0 once */
     part->result = mem_calloc(1, sizeof(*part->result) + count * sizeof(struct fetch_item));
     if (part->result != NULL) {
@@ -355,7 +369,7 @@ static void evaluate(struct fetch_part *part)
 
 static void begin(struct fetch_part *part)
 {
-    part->state = FETCH_PART_WAITING;
+    become(part, FETCH_PART_WAITING);
     part->available_reported = 0;
     take_changes(part);
     evaluate(part);
@@ -374,7 +388,7 @@ static void told_collect(struct loop_task *task)
         begin(part);
         return;
     }
-    part->state = FETCH_PART_PARKED;
+    become(part, FETCH_PART_PARKED);
     part->parked.version = part->ask.version;
     part->parked.run = unparked;
     shard_park(part->home, &part->parked);

@@ -325,6 +325,7 @@ static void end(struct exchange *exchange, enum exchange_phase phase)
     struct connection *connection = exchange->connection;
 
     assert(exchange->state->phase == EXCHANGE_EXECUTING && phase != EXCHANGE_EXECUTING);
+    assert(connection->executing > 0 && connection->executing <= connection->exchanges_count);
     exchange->state->phase = phase;
     exchange->replied_ns = loop_now_ns(connection->set->loop);
     connection->executing--;

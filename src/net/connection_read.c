@@ -144,6 +144,8 @@ static void start(struct connection *connection, struct exchange_state *state, b
     connection->exchanges_count++;
     connection->executing++;
     connection->executing_alone += !overlaps;
+    assert(connection->exchanges_count <= CONNECTION_EXCHANGES_MAX);
+    assert(connection->executing_alone == 0 || connection->executing == 1);
     connection->first_frame_seen = true;
     connection->expected_bytes = 0;
     if (state->exchange.frame_size >= CONNECTION_DIRECT_BYTES_MIN)

@@ -3,6 +3,7 @@
 
 void connection_remove_exchange(struct connection *connection, struct exchange_state *state, bool sent)
 {
+    assert(connection->exchanges_count > 0 && connection->queued_bytes >= state->queued_bytes);
     list_remove(&state->node);
     connection->exchanges_count--;
     connection->queued_bytes -= state->queued_bytes;
@@ -88,6 +89,7 @@ void connection_flush(struct connection *connection, size_t *left)
             written = 0;
         if (written > 0)
             connection->active_ns = loop_now_ns(connection->set->loop);
+        assert(written <= bytes);
         connection->set->stats.bytes_out += written;
         advance(connection, written);
         *left -= written;

@@ -99,6 +99,7 @@ static void ack_wait(struct partition *partition, struct partition_append *op)
     while (before->previous != &partition->acks.head &&
            LIST_ENTRY(before->previous, struct partition_append, node)->wait_offset > op->wait_offset)
         before = before->previous;
+    assert(op->state == PARTITION_APPEND_LOGGING);
     op->state = PARTITION_APPEND_ACKING;
     list_insert_before(before, &op->node);
 }
@@ -138,6 +139,7 @@ void partition_append_start(struct partition_append *op)
         partition_append_complete(op, err);
         return;
     }
+    assert(op->state == PARTITION_APPEND_NEW || op->state == PARTITION_APPEND_LOADING);
     op->state = PARTITION_APPEND_LOGGING;
     op->log_append.origin = op->origin;
     op->log_append.leader_epoch = partition->leader_epoch;

@@ -98,6 +98,7 @@ void controller_reset(struct controller *controller, struct image *image, int64_
     struct touch_all all = {controller, now_ms};
 
     image_keep(image);
+    assert(next_offset > image_offset(image)); /* control records may stand between */
     image_drop(controller->proposed);
     controller->proposed = image;
     controller->next_offset = next_offset;
@@ -257,6 +258,7 @@ static enum err replay(struct step *step, struct controller_effects *effects)
     image_drop(controller->proposed);
     controller->proposed = image_keep(effects->image);
     controller->next_offset = last + 1;
+    assert(image_offset(controller->proposed) == last);
     return ERR_OK;
 }
 

@@ -11,8 +11,7 @@
 
 static void answer_start(struct loop_task *task)
 {
-    struct metadata_start *start =
-        (struct metadata_start *)(void *)((uint8_t *)task - offsetof(struct metadata_start, task));
+    struct metadata_start *start = LIST_ENTRY(task, struct metadata_start, task);
 
     start->done(start);
 }
@@ -121,7 +120,7 @@ static enum err join_quorum(struct metadata_node *node)
 
 static void abandoned(struct partition_log_close *op)
 {
-    struct metadata_node *node = node_of_member(op, offsetof(struct metadata_node, abandon));
+    struct metadata_node *node = LIST_ENTRY(op, struct metadata_node, abandon);
 
     node->loaded->log = NULL;
     node_finish_start(&node->start, node->load_err, "%s", node->loaded->loader.message);
@@ -146,7 +145,7 @@ static void abandon(struct metadata_node *node, enum err err)
 
 static void stop_quorum(struct metadata_node *node)
 {
-    node->phase = NODE_STOPPING;
+    node_enter(node, NODE_STOPPING);
     if (node->quorum_open)
         quorum_stop(node->quorum);
     node_go_on_stopping(node);
@@ -154,7 +153,7 @@ static void stop_quorum(struct metadata_node *node)
 
 static void loaded(struct loop_job *job)
 {
-    struct metadata_node *node = node_of_member(job, offsetof(struct metadata_node, load_job));
+    struct metadata_node *node = LIST_ENTRY(job, struct metadata_node, load_job);
     enum err err = node->load_err;
 
     memcpy(node->dir, node->loaded->dir, sizeof(node->dir));
@@ -168,7 +167,7 @@ static void loaded(struct loop_job *job)
     }
     node->loaded->log = NULL; /* the quorum's now */
     node->quorum_open = true;
-    node->phase = NODE_ELECTING;
+    node_enter(node, NODE_ELECTING);
     quorum_start(node->quorum);
     if (node->stop != NULL)
         stop_quorum(node);
@@ -176,23 +175,22 @@ static void loaded(struct loop_job *job)
 
 static void load(struct loop_job *job)
 {
-    struct metadata_node *node = node_of_member(job, offsetof(struct metadata_node, load_job));
+    struct metadata_node *node = LIST_ENTRY(job, struct metadata_node, load_job);
 
     node->load_err = metadata_load(&node->env, (int64_t)node->options.segment_bytes, node->loaded);
 }
 
 static void begin_start(struct loop_task *task)
 {
-    struct metadata_start *start =
-        (struct metadata_start *)(void *)((uint8_t *)task - offsetof(struct metadata_start, task));
+    struct metadata_start *start = LIST_ENTRY(task, struct metadata_start, task);
     struct metadata_node *node = start->node;
 
     assert(node->phase == NODE_NEW);
     node->start = start;
-    node->phase = NODE_LOADING;
+    node_enter(node, NODE_LOADING);
     node->loaded = mem_calloc(1, sizeof(*node->loaded));
     if (node->loaded == NULL) {
-        node->phase = NODE_FAILED;
+        node_enter(node, NODE_FAILED);
         node_finish_start(&node->start, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
         return;
     }
@@ -216,14 +214,13 @@ void node_go_on_stopping(struct metadata_node *node)
         node->waiting_first != NULL || !publisher_is_idle(&node->publisher) || node->quorum_open ||
         (node->loaded != NULL && node->loaded->log != NULL))
         return;
-    node->phase = NODE_STOPPED;
+    node_enter(node, NODE_STOPPED);
     node_finish_start(&node->stop, ERR_OK, "%s", "");
 }
 
 static void begin_stop(struct loop_task *task)
 {
-    struct metadata_start *stop =
-        (struct metadata_start *)(void *)((uint8_t *)task - offsetof(struct metadata_start, task));
+    struct metadata_start *stop = LIST_ENTRY(task, struct metadata_start, task);
     struct metadata_node *node = stop->node;
 
     assert(node->stop == NULL);

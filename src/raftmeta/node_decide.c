@@ -8,8 +8,7 @@
 
 static void answer_request(struct loop_task *task)
 {
-    struct metadata_request *request =
-        (struct metadata_request *)(void *)((uint8_t *)task - offsetof(struct metadata_request, task));
+    struct metadata_request *request = LIST_ENTRY(task, struct metadata_request, task);
 
     request->done(request);
 }
@@ -101,7 +100,7 @@ void node_fail(struct metadata_node *node, enum err err, const char *what)
         return;
     log_error(node->options.log, "metadata log lost what=%s err=%s", what, err_name(err));
     if (node->phase != NODE_STOPPING)
-        node->phase = NODE_FAILED;
+        node_enter(node, NODE_FAILED);
     loop_timer_stop(node->options.loop, &node->idle_timer);
     node_drop_pending(node, INT64_MIN);
     node_refuse_waiting(node, INT64_MIN, ERR_KAFKA_STORAGE_ERROR);
@@ -258,8 +257,7 @@ out:
 
 static void arrive(struct loop_task *task)
 {
-    struct metadata_request *request =
-        (struct metadata_request *)(void *)((uint8_t *)task - offsetof(struct metadata_request, task));
+    struct metadata_request *request = LIST_ENTRY(task, struct metadata_request, task);
     struct metadata_node *node = request->node;
     enum err err = ERR_OK;
 

@@ -10,7 +10,7 @@
 
 static void write_snapshot(struct loop_job *job)
 {
-    struct metadata_node *node = node_of_member(job, offsetof(struct metadata_node, snapshot_job));
+    struct metadata_node *node = LIST_ENTRY(job, struct metadata_node, snapshot_job);
     char name[SNAPSHOT_NAME_CHARS_MAX];
     char path[SNAPSHOT_PATH_CHARS_MAX];
     struct snapshot_source source = {.image = node->snapshot_image,
@@ -33,7 +33,7 @@ static void write_snapshot(struct loop_job *job)
 
 static void snapshot_written(struct loop_job *job)
 {
-    struct metadata_node *node = node_of_member(job, offsetof(struct metadata_node, snapshot_job));
+    struct metadata_node *node = LIST_ENTRY(job, struct metadata_node, snapshot_job);
 
     if (node->snapshot_err != ERR_OK)
         log_warn(node->options.log, "metadata snapshot not written end_offset=%lld err=%s",
@@ -74,7 +74,7 @@ void node_consider_snapshot(struct metadata_node *node)
  */
 void node_idle(struct loop_timer *timer)
 {
-    struct metadata_node *node = node_of_member(timer, offsetof(struct metadata_node, idle_timer));
+    struct metadata_node *node = LIST_ENTRY(timer, struct metadata_node, idle_timer);
     struct controller_request request = {.type = CONTROLLER_NO_OP};
     bool lazy = ++node->idle_since_sync < IDLE_SYNC_EVERY;
     enum err err = ERR_OK;

@@ -7,6 +7,7 @@
 #ifndef OTTLA_RAFTMETA_NODE_INTERNAL_H
 #define OTTLA_RAFTMETA_NODE_INTERNAL_H
 
+#include "base/assert.h"
 #include "protocol/batch_build.h"
 #include "raftmeta/metadata_load.h"
 #include "raftmeta/metadata_node.h"
@@ -77,9 +78,11 @@ struct metadata_node {
     bool changed_since_snapshot;
 };
 
-static inline struct metadata_node *node_of_member(void *member, size_t offset)
+/* The only place where the phase changes: always onwards. */
+static inline void node_enter(struct metadata_node *node, enum node_phase phase)
 {
-    return (struct metadata_node *)(void *)((uint8_t *)member - offset);
+    assert(phase > node->phase);
+    node->phase = phase;
 }
 
 static inline int64_t node_now_ms(const struct metadata_node *node)

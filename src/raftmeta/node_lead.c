@@ -79,7 +79,7 @@ static void activated(struct metadata_request *request)
         node_fail(node, request->request.err, "activation");
         return;
     }
-    node->phase = NODE_ACTIVE;
+    node_enter(node, NODE_ACTIVE);
     node->snapshot_at_ms = clock_wall_ms(node->options.clock);
     if (register_self(node) != ERR_OK)
         log_warn(node->options.log, "this controller is not registered: out of memory");
@@ -215,7 +215,7 @@ static void leading(void *context, int32_t epoch, struct bytes control_batch, in
         err = loader_flush(loader);
     loader->transaction_open = open;
     if (err == ERR_OK) {
-        node->phase = NODE_ACTIVATING;
+        node_enter(node, NODE_ACTIVATING);
         node->committed = image_keep(loader->image);
         controller_reset(node->controller, loader->image, next_offset, epoch, node_now_ms(node));
         err = activate(node, next_offset);

@@ -1,6 +1,7 @@
 #include "raftmeta/publisher.h"
 
 #include "base/assert.h"
+#include "base/list.h"
 #include "base/mem.h"
 
 struct delivery {
@@ -76,8 +77,7 @@ static void settle(struct publisher *publisher)
 
 static void all_applied(struct loop_task *task)
 {
-    struct publication *publication =
-        (struct publication *)(void *)((uint8_t *)task - offsetof(struct publication, report));
+    struct publication *publication = LIST_ENTRY(task, struct publication, report);
 
     publication->applied = true;
     settle(publication->publisher);
@@ -85,7 +85,7 @@ static void all_applied(struct loop_task *task)
 
 static void deliver(struct loop_task *task)
 {
-    struct delivery *delivery = (struct delivery *)(void *)((uint8_t *)task - offsetof(struct delivery, task));
+    struct delivery *delivery = LIST_ENTRY(task, struct delivery, task);
     struct publication *publication = delivery->publication;
     struct loop *loop = publication->publisher->loop;
 

@@ -45,16 +45,18 @@ static struct quorum_single *of(struct quorum *quorum)
     return (struct quorum_single *)quorum;
 }
 
-static struct quorum_single *of_member(void *member, size_t offset)
+/* The only place where the phase changes: always onwards. */
+static void enter(struct quorum_single *single, enum phase phase)
 {
-    return (struct quorum_single *)(void *)((uint8_t *)member - offset);
+    assert(phase > single->phase);
+    single->phase = phase;
 }
 
 static void fail(struct quorum_single *single, enum err err)
 {
     if (single->phase == SINGLE_FAILED || single->phase == SINGLE_STOPPED)
         return;
-    single->phase = SINGLE_FAILED;
+    enter(single, SINGLE_FAILED);
     single->quorum.events->failed(single->quorum.context, err);
 }
 
@@ -62,10 +64,10 @@ static void fail(struct quorum_single *single, enum err err)
 
 static void closed(struct partition_log_close *op)
 {
-    struct quorum_single *single = of_member(op, offsetof(struct quorum_single, close));
+    struct quorum_single *single = LIST_ENTRY(op, struct quorum_single, close);
 
     single->options.log = NULL;
-    single->phase = SINGLE_STOPPED;
+    enter(single, SINGLE_STOPPED);
     single->quorum.events->stopped(single->quorum.context, op->err);
 }
 
@@ -88,13 +90,14 @@ static void take_synced(struct quorum_single *single, int64_t offset)
 {
     if (offset <= single->committed_offset)
         return;
+    assert(offset <= partition_log_synced_offset(single->options.log));
     single->committed_offset = offset;
     single->quorum.events->committed(single->quorum.context, offset);
 }
 
 static void synced(struct log_sync *op)
 {
-    struct quorum_single *single = of_member(op, offsetof(struct quorum_single, sync));
+    struct quorum_single *single = LIST_ENTRY(op, struct quorum_single, sync);
 
     single->syncing = false;
     if (op->err != ERR_OK)
@@ -126,12 +129,12 @@ static void want(struct quorum_single *single, int64_t offset)
 
 static void control_written(struct log_append *op)
 {
-    struct quorum_single *single = of_member(op, offsetof(struct quorum_single, append));
+    struct quorum_single *single = LIST_ENTRY(op, struct quorum_single, append);
 
     if (op->err != ERR_OK) {
         fail(single, op->err);
     } else { /* what is proposed now may share this batch's sync */
-        single->phase = SINGLE_LEADING;
+        enter(single, SINGLE_LEADING);
         single->quorum.events->leading(single->quorum.context, single->epoch, single->control_batch,
                                        op->last_offset + 1);
         want(single, op->last_offset + 1);
@@ -173,10 +176,10 @@ static enum err build_control(struct quorum_single *single)
 
 static void vote_written(struct loop_job *job)
 {
-    struct quorum_single *single = of_member(job, offsetof(struct quorum_single, vote_job));
+    struct quorum_single *single = LIST_ENTRY(job, struct quorum_single, vote_job);
     enum err err = single->vote_err;
 
-    single->phase = SINGLE_STARTING;
+    enter(single, SINGLE_STARTING);
     if (err == ERR_OK)
         err = partition_log_assign_epoch(single->options.log, single->epoch);
     if (err == ERR_OK)
@@ -192,7 +195,7 @@ static void vote_written(struct loop_job *job)
 /* The epoch is on disk before any batch is written in it, so that no epoch is ever led twice. */
 static void write_vote(struct loop_job *job)
 {
-    struct quorum_single *single = of_member(job, offsetof(struct quorum_single, vote_job));
+    struct quorum_single *single = LIST_ENTRY(job, struct quorum_single, vote_job);
     struct quorum_state state = {.leader_id = single->options.self.id,
                                  .leader_epoch = single->epoch,
                                  .voted_id = -1,
@@ -208,7 +211,7 @@ static void start(struct quorum *quorum)
 
     assert(single->phase == SINGLE_NEW);
     partition_log_adopt(single->options.log);
-    single->phase = SINGLE_VOTING;
+    enter(single, SINGLE_VOTING);
     single->vote_job = (struct loop_job){.run = write_vote, .done = vote_written};
     loop_submit(single->options.loop, &single->vote_job);
 }
@@ -224,8 +227,7 @@ static void drop_rest(struct quorum_single *single)
 
 static void written(struct log_append *op)
 {
-    struct quorum_proposal *proposal =
-        (struct quorum_proposal *)(void *)((uint8_t *)op - offsetof(struct quorum_proposal, append));
+    struct quorum_proposal *proposal = LIST_ENTRY(op, struct quorum_proposal, append);
     struct quorum_single *single = of(proposal->quorum);
     enum err err = op->err;
     bool dropped = proposal->dropped;
