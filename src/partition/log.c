@@ -391,11 +391,15 @@ enum err log_storage_error(struct partition_log *log, enum err err, const char *
 {
     if (err == ERR_NOMEM || err == ERR_CLOSED)
         return err;
+    if (err == ERR_NO_SPACE) {
+        log_line_rated(log->env->log, &log->env->files->full_disk, LOG_ERROR,
+                       "%s topic=%s partition=%" PRId32 " dir=%s err=%s", what, log->topic, log->partition, log->dir,
+                       err_name(err));
+        return err;
+    }
     if (!log->failed)
         log_error(log->env->log, "%s topic=%s partition=%" PRId32 " dir=%s err=%s", what, log->topic, log->partition,
                   log->dir, err_name(err));
-    if (err == ERR_NO_SPACE)
-        return err;
     if (is_fatal(err) && !log->failed) {
         partition_log_fail(log, err);
         if (log->env->storage_failed != NULL)

@@ -23,6 +23,7 @@ struct partition_files {
     struct list logs;
     uint32_t open_count; /* files */
     uint32_t open_max;
+    struct log_rate full_disk; /* of the lines that every refused append would write on a full disk */
 };
 
 enum { PARTITION_OPEN_FILES_DEFAULT = 4096 };
