@@ -456,6 +456,8 @@ static enum err make_all(struct broker *broker, char message[BROKER_MESSAGE_CHAR
     if (err == ERR_OK)
         err = open_dirs(broker, message);
     if (err == ERR_OK)
+        err = broker_metrics_new(&broker->metrics);
+    if (err == ERR_OK)
         err = make_shards(broker);
     if (err == ERR_OK)
         err = make_limits(broker, message);
@@ -527,6 +529,7 @@ void broker_free(struct broker *broker)
     for (uint32_t i = 0; i < broker->shard_count; i++)
         shard_deinit(&broker->shards[i]);
     mem_free(broker->shards);
+    broker_metrics_free(broker->metrics);
     mem_free(broker->connections);
     connection_limits_free(broker->connection_limits);
     for (uint32_t cursor = 0; map_next(&broker->stored, &cursor, NULL, &value);)

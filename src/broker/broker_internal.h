@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "broker/broker.h"
+#include "broker/broker_metrics.h"
 #include "broker/request.h"
 #include "broker/shard.h"
 #include "net/budget.h"
@@ -85,6 +86,7 @@ struct broker {
     uint32_t metadata_dir;
     struct map stored; /* by "<topic>-<index>", of struct stored; constant after broker_new */
 
+    struct broker_metrics *metrics;
     struct metadata_node *metadata;
     struct shard *shards; /* reactor_count + 1 */
     uint32_t shard_count;

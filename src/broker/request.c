@@ -22,6 +22,14 @@ static void free_request(struct request *request)
     mem_free(request);
 }
 
+static void count_request(const struct request *request)
+{
+    const struct shard *shard = request->shard;
+
+    broker_metrics_count(request->broker->metrics, shard->metrics, request->api,
+                         loop_now_ns(shard->loop) - request->exchange->read_ns);
+}
+
 void request_close(struct request *request, const char *why)
 {
     struct exchange *exchange = request->exchange;
@@ -34,6 +42,7 @@ void request_finish_silent(struct request *request)
 {
     struct exchange *exchange = request->exchange;
 
+    count_request(request);
     free_request(request);
     exchange_finish_silent(exchange);
 }
@@ -70,6 +79,7 @@ void request_reply(struct request *request, void *response)
         request_close(request, "reply cannot be encoded");
         return;
     }
+    count_request(request);
     exchange_free_frame(request->exchange); /* what the reply took from it is copied by now */
     exchange_reply(request->exchange, slices, count, released);
 }
@@ -109,6 +119,7 @@ static void refuse_unserved(struct shard *shard, struct exchange *exchange, cons
     log_line_rated(&shard->broker->log, &shard->broker->bad_requests, LOG_WARN,
                    "request closed its connection: not served api=%d version=%d peer=%s", header->request_api_key,
                    header->request_api_version, connection_peer(exchange->connection)->host);
+    broker_metrics_refuse(shard->broker->metrics, shard->metrics);
     exchange_close(exchange, "api or version not served");
 }
 
@@ -120,6 +131,7 @@ static void refuse_malformed(struct shard *shard, struct exchange *exchange, con
                    "left_bytes=%zu peer=%s",
                    header->request_api_key, header->request_api_version, wire_reader_position(reader), reader->wanted,
                    reader->left, connection_peer(exchange->connection)->host);
+    broker_metrics_refuse(shard->broker->metrics, shard->metrics);
     exchange_close(exchange, "malformed request");
 }
 

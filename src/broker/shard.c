@@ -148,7 +148,7 @@ enum err shard_init(struct shard *shard, struct broker *broker, struct loop *loo
             .context = shard,
         };
     shard->listener = (struct metadata_listener){.loop = loop, .publish = publish};
-    return ERR_OK;
+    return metrics_block_new(broker_metrics_registry(broker->metrics), &shard->metrics);
 }
 
 void shard_deinit(struct shard *shard)

@@ -18,6 +18,7 @@
 #include "base/list.h"
 #include "base/loop.h"
 #include "base/map.h"
+#include "base/metrics.h"
 #include "base/uuid.h"
 #include "broker/fetch_session.h"
 #include "net/connection.h"
@@ -101,6 +102,7 @@ struct shard {
     struct loop *loop;
     uint32_t index;
     struct connections *connections;
+    struct metrics_block *metrics;
     struct image *image; /* held; NULL until the first is told */
     struct metadata_listener listener;
     struct map hosted; /* by struct partition_key, of struct hosted */

@@ -1,0 +1,32 @@
+/*
+ * broker_metrics: what a broker counts of its requests; the names follow from the API table. Each shard writes into a
+ * block of its own, and whoever reads adds them up (base/metrics.h).
+ *
+ *   ottla_requests_total{api="Fetch"}           answered, silently ended ones included
+ *   ottla_request_seconds{api="Fetch"}          from the request's last byte to its reply
+ *   ottla_requests_refused_total                connections closed for what is not served, or cannot be parsed
+ *
+ * Threads  made and freed with the broker; each block on its shard's loop; reading any.
+ */
+#ifndef OTTLA_BROKER_BROKER_METRICS_H
+#define OTTLA_BROKER_BROKER_METRICS_H
+
+#include "base/metrics.h"
+#include "broker/api_table.h"
+
+struct broker_metrics;
+
+/* ERR_NOMEM. */
+MUST_CHECK enum err broker_metrics_new(struct broker_metrics **metrics);
+/* NULL does nothing. */
+void broker_metrics_free(struct broker_metrics *metrics);
+struct metrics *broker_metrics_registry(const struct broker_metrics *metrics);
+
+void broker_metrics_count(const struct broker_metrics *metrics, struct metrics_block *block, const struct api *api,
+                          int64_t took_ns);
+void broker_metrics_refuse(const struct broker_metrics *metrics, struct metrics_block *block);
+/* Over all shards. */
+uint64_t broker_metrics_requests(const struct broker_metrics *metrics, int16_t api_key);
+uint64_t broker_metrics_refused(const struct broker_metrics *metrics);
+
+#endif
