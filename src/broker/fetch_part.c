@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "broker/broker_internal.h"
 
-enum { RESULT_ARENA_BYTES_MAX = 64 * 1024 * 1024 }; /* what is copied; larger reads are file ranges */
+enum { RESULT_ARENA_BYTES_MAX = 4 * 1024 * 1024 }; /* what is copied; the rest are file ranges */
 
 static void evaluate(struct fetch_part *part);
 
@@ -276,10 +276,12 @@ static void start_read(struct fetch_part *part, struct fetch_item *item, bool *f
     if (!item->readable || *budget > 0 || *first)
         list_remove(&entry->ready);
     item->read.offset = entry->offset;
-    item->read.bytes_max = entry->bytes_max < 0 ? 0 : (uint32_t)entry->bytes_max;
+    item->read.bytes_max = (uint32_t)bytes_limit(entry);
     if (item->read.bytes_max > *budget)
         item->read.bytes_max = (uint32_t)*budget;
     item->read.at_least_one = *first;
+    if (item->read.at_least_one && item->read.bytes_max == 0)
+        item->read.bytes_max = 1;
     item->read.isolation = part->ask.isolation;
     item->read.current_leader_epoch = entry->leader_epoch;
     item->read.last_fetched_epoch = entry->last_fetched_epoch;

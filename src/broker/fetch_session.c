@@ -5,9 +5,10 @@
 
 enum { INDEX_FROM = 16 }; /* entries from which a map pays off */
 
-void fetch_sessions_init(struct fetch_sessions *sessions, uint32_t slots, uint32_t shard, struct rng *rng)
+void fetch_sessions_init(struct fetch_sessions *sessions, uint32_t slots, const struct fetch_session_limits *limits,
+                         uint32_t shard, struct rng *rng)
 {
-    *sessions = (struct fetch_sessions){.slots = slots, .shard = shard, .rng = rng};
+    *sessions = (struct fetch_sessions){.slots = slots, .limits = *limits, .shard = shard, .rng = rng};
     map_u64_init(&sessions->by_id, rng_u64(rng), slots > 0 ? slots : 1);
     list_init(&sessions->by_use);
 }
@@ -47,20 +48,12 @@ static struct bytes map_key(const struct fetch_session *session, const struct ke
     return bytes_of(buffer, sizeof(key->index) + topic.size);
 }
 
-struct indexed {
-    struct fetch_entry *entry;
-    uint8_t key[];
-};
-
 static struct fetch_entry *find(const struct fetch_session *session, const struct key *key)
 {
     uint8_t buffer[KEY_BYTES_MAX];
-    struct indexed *indexed = NULL;
 
-    if (session->indexed) {
-        indexed = map_get(&session->index, map_key(session, key, buffer));
-        return indexed == NULL ? NULL : indexed->entry;
-    }
+    if (session->indexed)
+        return map_get(&session->index, map_key(session, key, buffer));
     list_each (&session->entries, node) {
         struct fetch_entry *entry = LIST_ENTRY(node, struct fetch_entry, node);
 
@@ -75,31 +68,20 @@ static struct key key_of(const struct fetch_entry *entry)
     return (struct key){entry->name, entry->topic_id, entry->index};
 }
 
+static struct bytes entry_key(const struct fetch_entry *entry)
+{
+    return bytes_of(entry->key, entry->key_size);
+}
+
 static enum err index_add(struct fetch_session *session, struct fetch_entry *entry)
 {
-    uint8_t buffer[KEY_BYTES_MAX];
-    struct key key = key_of(entry);
-    struct bytes bytes = map_key(session, &key, buffer);
-    struct indexed *indexed = mem_alloc(sizeof(*indexed) + bytes.size);
-    enum err err = ERR_OK;
-
-    if (indexed == NULL)
-        return ERR_NOMEM;
-    indexed->entry = entry;
-    memcpy(indexed->key, bytes.data, bytes.size);
-    err = map_insert(&session->index, bytes_of(indexed->key, bytes.size), indexed);
-    if (err != ERR_OK)
-        mem_free(indexed);
-    return err;
+    return map_insert(&session->index, entry_key(entry), entry);
 }
 
 static void index_remove(struct fetch_session *session, struct fetch_entry *entry)
 {
-    uint8_t buffer[KEY_BYTES_MAX];
-    struct key key = key_of(entry);
-
     if (session->indexed)
-        mem_free(map_remove(&session->index, map_key(session, &key, buffer)));
+        (void)map_remove(&session->index, entry_key(entry));
 }
 
 static enum err index_begin(struct fetch_session *session)
@@ -117,8 +99,36 @@ static enum err index_begin(struct fetch_session *session)
 static void entry_free(struct fetch_entry *entry)
 {
     assert(entry->part == NULL);
-    mem_free((void *)(uintptr_t)entry->name.data);
     mem_free(entry);
+}
+
+static size_t entry_bytes(size_t key_size)
+{
+    return sizeof(struct fetch_entry) + key_size;
+}
+
+static struct fetch_entry *entry_new(const struct fetch_session *session, const struct key *key)
+{
+    uint8_t buffer[KEY_BYTES_MAX];
+    struct bytes bytes = map_key(session, key, buffer);
+    struct fetch_entry *entry = mem_calloc(1, entry_bytes(bytes.size));
+
+    if (entry == NULL)
+        return NULL;
+    list_node_init(&entry->node);
+    list_node_init(&entry->changed);
+    list_node_init(&entry->ready);
+    list_node_init(&entry->all);
+    entry->key_size = bytes.size;
+    memcpy(entry->key, bytes.data, bytes.size);
+    entry->index = key->index;
+    if (session->by_id)
+        entry->topic_id = key->id;
+    else
+        entry->name = bytes_of(entry->key + sizeof(key->index), bytes.size - sizeof(key->index));
+    entry->told_high_watermark = -1;
+    entry->told_log_start = -1;
+    return entry;
 }
 
 static enum err entry_add(struct fetch_session *session, const struct key *key, struct fetch_entry **added)
@@ -133,39 +143,24 @@ static enum err entry_add(struct fetch_session *session, const struct key *key, 
         if (err != ERR_OK)
             return err;
     }
-    entry = mem_calloc(1, sizeof(*entry));
+    entry = entry_new(session, key);
     if (entry == NULL)
         return ERR_NOMEM;
-    list_node_init(&entry->node);
-    list_node_init(&entry->changed);
-    list_node_init(&entry->ready);
-    list_node_init(&entry->all);
-    entry->index = key->index;
-    entry->topic_id = key->id;
-    entry->told_high_watermark = -1;
-    entry->told_log_start = -1;
-    if (!session->by_id) {
-        entry->topic_id = (struct uuid){{0}};
-        entry->name = bytes_of_text(mem_copy_text(key->name.data, key->name.size));
-        if (entry->name.data == NULL) {
-            err = ERR_NOMEM;
-            goto out;
-        }
-    }
-    if (session->indexed)
+    if (entry_bytes(entry->key_size) > session->bytes_max - session->bytes)
+        err = ERR_LIMIT;
+    if (err == ERR_OK && session->indexed)
         err = index_add(session, entry);
-    if (err != ERR_OK)
-        goto out;
+    if (err != ERR_OK) {
+        entry_free(entry);
+        return err;
+    }
     entry->order = session->next_order++;
     list_add_last(&session->entries, &entry->node);
     list_add_last(&session->unplaced, &entry->all);
     session->count++;
+    session->bytes += entry_bytes(entry->key_size);
     *added = entry;
-    entry = NULL;
-out:
-    if (entry != NULL)
-        entry_free(entry);
-    return err;
+    return ERR_OK;
 }
 
 static enum err entry_take(struct fetch_session *session, const struct key *key,
@@ -198,6 +193,7 @@ static void entry_forget(struct fetch_session *session, struct fetch_entry *entr
         list_remove(&entry->all);
     list_add_last(&session->forgotten, &entry->node);
     session->count--;
+    session->bytes -= entry_bytes(entry->key_size);
 }
 
 void fetch_session_move_last(struct fetch_session *session, struct fetch_entry *entry)
@@ -247,8 +243,9 @@ bool fetch_entry_shows(struct fetch_entry *entry, bool incremental, enum err err
 
 /* ---- sessions ---- */
 
-static struct fetch_session *session_new(uint64_t seed, bool by_id, bool follower, int64_t now_ns)
+static struct fetch_session *session_new(struct fetch_sessions *sessions, bool by_id, bool follower, int64_t now_ns)
 {
+    uint64_t seed = rng_u64(sessions->rng);
     struct fetch_session *session = mem_calloc(1, sizeof(*session));
 
     if (session == NULL)
@@ -257,7 +254,7 @@ static struct fetch_session *session_new(uint64_t seed, bool by_id, bool followe
     session->follower = follower;
     session->created_ns = now_ns;
     session->used_ns = now_ns;
-    session->seed = seed;
+    session->bytes_max = sessions->limits.one_bytes_max;
     list_init(&session->entries);
     list_init(&session->changed);
     list_init(&session->forgotten);
@@ -275,13 +272,9 @@ static void free_entries(struct list *list)
 
 void fetch_session_free(struct fetch_session *session)
 {
-    void *value = NULL;
-
     if (session == NULL)
         return;
     assert(session->parts == NULL && !session->in_use);
-    for (uint32_t cursor = 0; map_next(&session->index, &cursor, NULL, &value);)
-        mem_free(value);
     map_deinit(&session->index);
     free_entries(&session->entries);
     free_entries(&session->forgotten);
@@ -293,8 +286,16 @@ static void uncache(struct fetch_sessions *sessions, struct fetch_session *sessi
     if (!session->cached)
         return;
     session->cached = false;
+    sessions->bytes -= session->counted_bytes;
+    session->counted_bytes = 0;
     (void)map_u64_remove(&sessions->by_id, (uint64_t)session->id);
     list_remove(&session->by_use);
+}
+
+static void count_bytes(struct fetch_sessions *sessions, struct fetch_session *session)
+{
+    sessions->bytes += session->bytes - session->counted_bytes;
+    session->counted_bytes = session->bytes;
 }
 
 static void end(struct fetch_sessions *sessions, struct fetch_session *session)
@@ -318,23 +319,37 @@ void fetch_sessions_close_all(struct fetch_sessions *sessions)
         fetch_session_close(sessions, LIST_ENTRY(node, struct fetch_session, by_use));
 }
 
-/* A slot is free, or the session that nobody used for longest may go: unused for two minutes, or a consumer's where a
- * follower asks. */
-static bool make_room(struct fetch_sessions *sessions, bool follower, int64_t now_ns)
+static bool has_room(const struct fetch_sessions *sessions, size_t bytes)
 {
-    if (map_u64_count(&sessions->by_id) < sessions->slots)
-        return true;
+    return map_u64_count(&sessions->by_id) < sessions->slots &&
+           sessions->bytes <= sessions->limits.cached_bytes_max - bytes;
+}
+
+/* The session that nobody used for longest may go: unused for two minutes, or a consumer's where a follower asks. */
+static struct fetch_session *find_spare(const struct fetch_sessions *sessions, bool follower, int64_t now_ns)
+{
     list_each (&sessions->by_use, node) {
         struct fetch_session *oldest = LIST_ENTRY(node, struct fetch_session, by_use);
-        bool idle = now_ns - oldest->used_ns >= FETCH_SESSION_IDLE_NS;
 
-        if (!idle && !(follower && !oldest->follower))
-            continue;
-        sessions->evictions++;
-        fetch_session_close(sessions, oldest);
-        return true;
+        if (now_ns - oldest->used_ns >= FETCH_SESSION_IDLE_NS || (follower && !oldest->follower))
+            return oldest;
     }
-    return false;
+    return NULL;
+}
+
+static bool make_room(struct fetch_sessions *sessions, const struct fetch_session *session, int64_t now_ns)
+{
+    if (session->bytes > sessions->limits.cached_bytes_max)
+        return false;
+    while (!has_room(sessions, session->bytes)) {
+        struct fetch_session *spare = find_spare(sessions, session->follower, now_ns);
+
+        if (spare == NULL)
+            return false;
+        sessions->evictions++;
+        fetch_session_close(sessions, spare);
+    }
+    return true;
 }
 
 /* Ids are positive; the low bits tell shards apart. */
@@ -356,7 +371,7 @@ uint32_t fetch_session_shard(int32_t id)
 
 static void cache(struct fetch_sessions *sessions, struct fetch_session *session, int64_t now_ns)
 {
-    if (sessions->slots == 0 || !make_room(sessions, session->follower, now_ns))
+    if (!make_room(sessions, session, now_ns))
         return;
     session->id = draw_id(sessions);
     if (map_u64_insert(&sessions->by_id, (uint64_t)session->id, session) != ERR_OK) {
@@ -364,6 +379,7 @@ static void cache(struct fetch_sessions *sessions, struct fetch_session *session
         return;
     }
     session->cached = true;
+    count_bytes(sessions, session);
     session->next_epoch = 1;
     list_add_last(&sessions->by_use, &session->by_use);
 }
@@ -409,7 +425,7 @@ static void begin_full(struct fetch_sessions *sessions, const struct fetch_reque
 {
     struct fetch_session *old = find_session(sessions, request->session_id);
     bool follower = request->replica_id >= 0 || request->replica_state.replica_id >= 0;
-    struct fetch_session *session = session_new(rng_u64(sessions->rng), by_id, follower, now_ns);
+    struct fetch_session *session = session_new(sessions, by_id, follower, now_ns);
 
     if (old != NULL)
         fetch_session_close(sessions, old);
@@ -453,6 +469,9 @@ static void begin_incremental(struct fetch_sessions *sessions, const struct fetc
     list_add_last(&sessions->by_use, &session->by_use);
     plan->session = session;
     plan->incremental = true;
+    count_bytes(sessions, session);
+    if (sessions->bytes > sessions->limits.cached_bytes_max) /* it has outgrown the cache: ends with this fetch */
+        uncache(sessions, session);
 }
 
 void fetch_session_begin(struct fetch_sessions *sessions, const struct fetch_request *request, int16_t version,

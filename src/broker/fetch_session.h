@@ -46,7 +46,7 @@ struct fetch_entry {
     /* what the fetcher says */
     struct uuid topic_id; /* zero while a name is not known */
     int32_t index;
-    struct bytes name; /* owned; of sessions by name, else null */
+    struct bytes name; /* in key; of sessions by name, else null */
     int64_t offset;
     int64_t log_start_offset; /* of a follower */
     int32_t bytes_max;
@@ -67,6 +67,9 @@ struct fetch_entry {
     struct partition_watch watch;
     struct list_node ready; /* in the part's ready list */
     struct list_node all;   /* in the part's list of all */
+    /* what it is found under: the partition, then the topic's id or name */
+    size_t key_size;
+    uint8_t key[];
 };
 
 struct fetch_session {
@@ -85,9 +88,11 @@ struct fetch_session {
     struct list forgotten; /* of entries that it forgot: still to be taken from their parts, then freed */
     struct list unplaced;  /* of entries without a part (by their node all) */
     uint32_t stale_count;  /* of entries */
-    struct map index;      /* by key, of sessions that have more than a few entries */
+    size_t bytes;          /* that all entries take */
+    size_t bytes_max;
+    size_t counted_bytes; /* of them, in the cache's sum */
+    struct map index;     /* by key, of sessions that have more than a few entries */
     bool indexed;
-    uint64_t seed;
     struct list_node by_use;   /* in the cache, longest unused first */
     struct fetch_part **parts; /* by home; fetch_part.h's */
     uint32_t parts_room;
@@ -96,10 +101,18 @@ struct fetch_session {
     void *freed_context;
 };
 
+/* What sessions may take. A client decides how many partitions it follows, under names as long as it likes. */
+struct fetch_session_limits {
+    size_t one_bytes_max;    /* of one fetch's: ERR_LIMIT beyond it */
+    size_t cached_bytes_max; /* of all that are kept: beyond it none is opened, or one that grows is closed */
+};
+
 struct fetch_sessions {
     struct map_u64 by_id;
     struct list by_use;
     uint32_t slots;
+    size_t bytes; /* of all that are cached */
+    struct fetch_session_limits limits;
     uint32_t shard;
     struct rng *rng;
     uint64_t evictions;
@@ -111,13 +124,14 @@ struct fetch_sessions {
 /* What a request comes to. */
 struct fetch_plan {
     enum err err; /* ERR_FETCH_SESSION_ID_NOT_FOUND, ERR_INVALID_FETCH_SESSION_EPOCH, ERR_FETCH_SESSION_TOPIC_ID_ERROR,
-                     ERR_NOMEM: of the whole fetch */
+                     ERR_NOMEM, ERR_LIMIT: of the whole fetch */
     struct fetch_session *session; /* NULL with an error */
     bool incremental;              /* the reply leaves out what did not change */
 };
 
 /* slots: sessions at once; 0: none are ever opened. shard: goes into the ids, so that those of two shards differ. */
-void fetch_sessions_init(struct fetch_sessions *sessions, uint32_t slots, uint32_t shard, struct rng *rng);
+void fetch_sessions_init(struct fetch_sessions *sessions, uint32_t slots, const struct fetch_session_limits *limits,
+                         uint32_t shard, struct rng *rng);
 /* Frees what is left; parts must have been given up. */
 void fetch_sessions_deinit(struct fetch_sessions *sessions);
 

@@ -590,6 +590,16 @@ void fetches_finish(struct shard *shard)
         finish_all(LIST_ENTRY(node, struct fetch, waiting));
 }
 
+/* What the partitions that the request names take while it is answered: their entries, results and lines. */
+static size_t fetch_bytes(const struct fetch_request *in)
+{
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < in->topics_count; i++)
+        count += in->topics[i].partitions_count;
+    return count * (sizeof(struct fetch_entry) + sizeof(struct fetch_item) + sizeof(struct line));
+}
+
 void handle_fetch(struct request *request, void *body)
 {
     const struct fetch_request *in = body;
@@ -597,7 +607,7 @@ void handle_fetch(struct request *request, void *body)
     int32_t bytes_cap = config_int(request->broker->config, CONFIG_FETCH_MAX_BYTES);
     uint32_t owner = 0;
 
-    if (fetch == NULL) {
+    if (fetch == NULL || request_reserve(request, fetch_bytes(in)) != ERR_OK) {
         request_close(request, "no memory for the fetch");
         return;
     }

@@ -1,3 +1,5 @@
+#include <stdlib.h>
+
 #include "broker/broker_internal.h"
 #include "broker/handlers.h"
 #include "broker/topic_config.h"
@@ -8,12 +10,13 @@
 
 struct metadata {
     struct request *request;
-    const struct metadata_body *in;
+    struct metadata_body *in;
     bool all;
     bool by_id;
     bool makes;                   /* what is missing is to be made */
     struct create_topic *missing; /* that may be made */
     uint32_t missing_count;
+    uint32_t *missing_at; /* by entry of the question: entry of missing + 1; 0: not to be made */
     struct metadata_request make;
     struct metadata_response response;
 };
@@ -128,27 +131,27 @@ static bool may_create(const struct request *request, struct bytes name)
 }
 
 /* Why a topic that is asked for by name is not there. */
-static enum err missing_error(const struct metadata *metadata, struct bytes name)
+static enum err missing_error(const struct metadata *metadata, uint32_t i)
 {
-    for (uint32_t i = 0; i < metadata->missing_count; i++)
-        if (bytes_equal(metadata->missing[i].name, name)) {
-            enum err err = metadata->missing[i].err;
+    struct bytes name = metadata->in->topics[i].name;
 
-            /* Made a moment ago and gone again, or not made in time: clients ask again. */
-            return err == ERR_OK || err == ERR_TOPIC_ALREADY_EXISTS || err == ERR_NOT_CONTROLLER
-                       ? ERR_LEADER_NOT_AVAILABLE
-                       : err;
-        }
+    if (metadata->missing_at != NULL && metadata->missing_at[i] > 0) {
+        enum err err = metadata->missing[metadata->missing_at[i] - 1].err;
+
+        /* Made a moment ago and gone again, or not made in time: clients ask again. */
+        return err == ERR_OK || err == ERR_TOPIC_ALREADY_EXISTS || err == ERR_NOT_CONTROLLER ? ERR_LEADER_NOT_AVAILABLE
+                                                                                             : err;
+    }
     if (!topic_name_is_valid(name))
         return ERR_INVALID_TOPIC_EXCEPTION;
     return metadata->makes && !may_create(metadata->request, name) ? ERR_TOPIC_AUTHORIZATION_FAILED
                                                                    : ERR_UNKNOWN_TOPIC_OR_PARTITION;
 }
 
-static bool fill_asked(struct metadata *metadata, const struct metadata_request_topic *in,
-                       struct metadata_response_topic *out)
+static bool fill_asked(struct metadata *metadata, uint32_t i, struct metadata_response_topic *out)
 {
     struct request *request = metadata->request;
+    const struct metadata_request_topic *in = &metadata->in->topics[i];
     const struct image_topic *row = NULL;
     enum err err = ERR_OK;
 
@@ -167,7 +170,7 @@ static bool fill_asked(struct metadata *metadata, const struct metadata_request_
     } else if (!request_may(request, MAY_DESCRIBE, ON_TOPIC, in->name)) {
         err = ERR_TOPIC_AUTHORIZATION_FAILED;
     } else {
-        err = missing_error(metadata, in->name);
+        err = missing_error(metadata, i);
     }
     out->error_code = err_wire(err);
     out->is_internal = !metadata->by_id && topic_is_internal(in->name);
@@ -187,7 +190,7 @@ static bool fill_topics(struct metadata *metadata)
     if (metadata->all)
         return request->image == NULL || image_each_topic(request->image, add_topic, metadata) == ERR_OK;
     for (uint32_t i = 0; i < metadata->in->topics_count; i++)
-        if (!fill_asked(metadata, &metadata->in->topics[i], &metadata->response.topics[i]))
+        if (!fill_asked(metadata, i, &metadata->response.topics[i]))
             return false;
     metadata->response.topics_count = room;
     return true;
@@ -253,23 +256,21 @@ static bool find_missing(struct metadata *metadata)
     struct request *request = metadata->request;
 
     metadata->missing = request_array(request, metadata->in->topics_count, sizeof(*metadata->missing));
-    if (metadata->missing == NULL)
+    metadata->missing_at = request_array(request, metadata->in->topics_count, sizeof(*metadata->missing_at));
+    if (metadata->missing == NULL || metadata->missing_at == NULL)
         return false;
     for (uint32_t i = 0; i < metadata->in->topics_count; i++) {
         struct bytes name = metadata->in->topics[i].name;
         struct create_topic *topic = &metadata->missing[metadata->missing_count];
-        bool repeated = false;
 
-        for (uint32_t j = 0; j < metadata->missing_count && !repeated; j++)
-            repeated = bytes_equal(metadata->missing[j].name, name);
-        if (repeated || !may_make(metadata, name))
+        if (!may_make(metadata, name))
             continue;
         topic->name = name;
         topic->partition_count = -1;
         topic->replication_factor = -1;
         if (!topic_internal_settings(request->broker->config, topic, &request->arena))
             return false;
-        metadata->missing_count++;
+        metadata->missing_at[i] = ++metadata->missing_count;
     }
     return true;
 }
@@ -305,6 +306,54 @@ static bool is_valid(const struct metadata *metadata)
         if (topic->name.data == NULL && uuid_is_zero(topic->topic_id))
             return false;
     }
+    return true;
+}
+
+/* A topic in the question, where it stands. */
+struct mention {
+    const struct metadata_request_topic *topic;
+    uint32_t place;
+};
+
+static int by_topic(const void *a, const void *b)
+{
+    const struct mention *left = a;
+    const struct mention *right = b;
+    int order = memcmp(left->topic->topic_id.bytes, right->topic->topic_id.bytes, UUID_BYTES);
+
+    if (order == 0)
+        order = bytes_compare(left->topic->name, right->topic->name);
+    return order != 0 ? order : (left->place > right->place) - (left->place < right->place);
+}
+
+static bool same_topic(const struct metadata_request_topic *a, const struct metadata_request_topic *b)
+{
+    return uuid_equal(a->topic_id, b->topic_id) && bytes_equal(a->name, b->name);
+}
+
+/* Apache Kafka takes the topics for a set: each is answered once; and where there are ids, by these alone. */
+static bool keep_one_of_each(struct metadata *metadata)
+{
+    struct metadata_body *in = metadata->in;
+    struct mention *mentions = request_array(metadata->request, in->topics_count, sizeof(*mentions));
+    bool *drop = request_array(metadata->request, in->topics_count, sizeof(*drop));
+    uint32_t kept = 0;
+
+    if (mentions == NULL || drop == NULL)
+        return false;
+    for (uint32_t i = 0; i < in->topics_count; i++) {
+        if (metadata->by_id)
+            in->topics[i].name = (struct bytes){0};
+        mentions[i] = (struct mention){&in->topics[i], i};
+        drop[i] = metadata->by_id && uuid_is_zero(in->topics[i].topic_id);
+    }
+    qsort(mentions, in->topics_count, sizeof(*mentions), by_topic);
+    for (uint32_t i = 1; i < in->topics_count; i++)
+        drop[mentions[i].place] |= same_topic(mentions[i - 1].topic, mentions[i].topic);
+    for (uint32_t i = 0; i < in->topics_count; i++)
+        if (!drop[i])
+            in->topics[kept++] = in->topics[i];
+    in->topics_count = kept;
     return true;
 }
 
@@ -347,6 +396,10 @@ void handle_metadata(struct request *request, void *body)
         metadata->by_id |= !uuid_is_zero(metadata->in->topics[i].topic_id);
     if (!metadata->all && !is_valid(metadata)) {
         answer_invalid(metadata);
+        return;
+    }
+    if (!metadata->all && !keep_one_of_each(metadata)) {
+        request_close(request, "no memory for the request");
         return;
     }
     metadata->makes = wants_creation(metadata);

@@ -7,7 +7,11 @@
 #include "broker/handlers.h"
 #include "protocol/frame.h"
 
-enum { ARENA_BYTES_MAX = 256 * 1024 * 1024 }; /* of one request, reply included; its frame is at most 100 MiB */
+enum {
+    ARENA_BYTES_MAX = 256 * 1024 * 1024, /* of one request, reply included; its frame is at most 100 MiB */
+    ARENA_SHARE_DIVISOR = 2,             /* and at most that part of the node's memory */
+    REPLY_BYTES_FREE = 1024 * 1024, /* a reply of so much may stay until its client has taken it; more is charged */
+};
 
 static void free_request(struct request *request)
 {
@@ -58,6 +62,27 @@ static void released(struct exchange *exchange, bool sent)
     free_request(exchange->user);
 }
 
+static size_t arena_bytes_max(const struct broker *broker)
+{
+    uint64_t share = broker->env.memory_bytes_max / ARENA_SHARE_DIVISOR;
+
+    return share < ARENA_BYTES_MAX ? (size_t)share : ARENA_BYTES_MAX;
+}
+
+/* What was allocated since the request was decoded stays until the client has taken the reply: many large ones that
+ * nobody takes must not add up to more than the node has. */
+static enum err charge_reply(struct request *request)
+{
+    size_t bytes = request->arena.held_bytes - request->decoded_bytes;
+
+    return bytes <= REPLY_BYTES_FREE ? ERR_OK : exchange_reserve(request->exchange, bytes);
+}
+
+enum err request_reserve(struct request *request, size_t bytes)
+{
+    return bytes <= REPLY_BYTES_FREE ? ERR_OK : exchange_reserve(request->exchange, bytes);
+}
+
 void request_reply(struct request *request, void *response)
 {
     struct slice *slices = NULL;
@@ -73,9 +98,12 @@ void request_reply(struct request *request, void *response)
     loop_event(request->shard->loop, "reply api=a correlation=b", request->api->key, request->header.correlation_id);
     err = frame_encode_response(request->api->response, request->header.request_api_version,
                                 request->header.correlation_id, response, &request->arena, &slices, &count);
+    if (err == ERR_OK)
+        err = charge_reply(request);
     if (err != ERR_OK) {
-        log_error(&request->broker->log, "reply cannot be encoded api=%s version=%d err=%s", request->api->name,
-                  request->header.request_api_version, err_name(err));
+        log_line_rated(&request->broker->log, &request->broker->bad_requests, LOG_ERROR,
+                       "reply cannot be encoded or kept api=%s version=%d held_bytes=%zu err=%s", request->api->name,
+                       request->header.request_api_version, request->arena.held_bytes, err_name(err));
         request_close(request, "reply cannot be encoded");
         return;
     }
@@ -160,7 +188,7 @@ static struct request *request_new(struct shard *shard, struct connection *conne
     }
     if (shard->image != NULL)
         request->image = image_keep(shard->image);
-    arena_init(&request->arena, bound < ARENA_BYTES_MAX ? bound : ARENA_BYTES_MAX);
+    arena_init(&request->arena, bound < arena_bytes_max(shard->broker) ? bound : arena_bytes_max(shard->broker));
     exchange->user = request;
     return request;
 }
@@ -209,7 +237,8 @@ void request_begin(struct shard *shard, struct connection *connection, struct ex
     if (err == ERR_OK && request->arena.held_bytes > exchange->frame_size)
         err = exchange_reserve(exchange, request->arena.held_bytes);
     if (err == ERR_OK) {
-        request->arena.limit_bytes = ARENA_BYTES_MAX; /* from here on the handler bounds what it takes */
+        request->decoded_bytes = request->arena.held_bytes;
+        request->arena.limit_bytes = arena_bytes_max(shard->broker); /* from here on the handler takes what it needs */
         api->handle(request, body);
         return;
     }

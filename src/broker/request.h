@@ -37,9 +37,10 @@ struct request {
     struct bytes software_name;    /* of the client, from ApiVersions; null until told */
     struct bytes software_version; /* likewise */
     struct arena arena;
-    struct image *image; /* held: the metadata that this request is answered from */
-    int64_t decided_ns;  /* monotonic: the outcome was known */
-    int32_t throttle_ms; /* goes into the reply; the connection is muted for as long */
+    struct image *image;  /* held: the metadata that this request is answered from */
+    int64_t decided_ns;   /* monotonic: the outcome was known */
+    size_t decoded_bytes; /* of the arena, before the handler took any */
+    int32_t throttle_ms;  /* goes into the reply; the connection is muted for as long */
     /* Optional; called once when the reply has left, or could not. */
     void (*cleanup)(struct request *request);
     /* Optional; the client is gone: what the request waits for may be given up. It still has to be ended. */
@@ -59,6 +60,9 @@ void request_finish_silent(struct request *request);
 /* Ends the connection instead of answering; why: a literal for the log line. */
 void request_close(struct request *request, const char *why);
 
+/* Charges memory that the handler takes outside the arena to the node's budget, until the reply has left; a little is
+ * free. On the request's shard. ERR_NOMEM: close the request. */
+MUST_CHECK enum err request_reserve(struct request *request, size_t bytes);
 /* Array of count zeroed elements in the arena; on failure closes the request and gives NULL. */
 void *request_array(struct request *request, size_t count, size_t size) MUST_CHECK;
 

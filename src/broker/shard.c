@@ -117,13 +117,15 @@ enum err shard_init(struct shard *shard, struct broker *broker, struct loop *loo
 {
     uint32_t homes = broker->env.reactor_count;
     int32_t slots = config_int(broker->config, CONFIG_MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS);
+    size_t sessions_bytes = (size_t)broker->env.memory_bytes_max / SHARD_SESSIONS_MEMORY_DIVISOR;
+    struct fetch_session_limits limits = {.one_bytes_max = sessions_bytes, .cached_bytes_max = sessions_bytes / homes};
 
     *shard = (struct shard){.broker = broker, .loop = loop, .index = index};
     map_init(&shard->hosted, rng_u64(broker->env.rng), SHARD_PARTITIONS_MAX);
     list_init(&shard->parked);
     list_init(&shard->fetches);
     list_init(&shard->producer_ids.waiting);
-    fetch_sessions_init(&shard->sessions, (uint32_t)slots / homes + (slots > 0), index, broker->env.rng);
+    fetch_sessions_init(&shard->sessions, (uint32_t)slots / homes + (slots > 0), &limits, index, broker->env.rng);
     shard->sessions.closed = session_closed;
     shard->sessions.context = shard;
     /* Half of the descriptors are for connections, half for files. */

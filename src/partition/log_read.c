@@ -54,7 +54,7 @@ static size_t whole_batches(const uint8_t *data, size_t size, int64_t *next_offs
     return *next_offset < 0 ? size : size - rest.size;
 }
 
-/* ERR_WOULD_BLOCK: not in memory any more. */
+/* ERR_WOULD_BLOCK: not in memory any more. ERR_NOMEM: no room to copy it to; the range itself will do. */
 static enum err give_copy(struct log_read *op, struct fs_file *file, uint64_t position, size_t size)
 {
     uint8_t *copy = arena_alloc(op->arena, size);
@@ -124,7 +124,7 @@ static enum err cold_give(struct log_read *op, const struct cold_read *job)
     op->next_offset = job->next_offset;
     if (job->size < LOG_READ_COPY_BYTES) {
         err = give_copy(op, job->file, job->position, job->size);
-        if (err != ERR_WOULD_BLOCK)
+        if (err != ERR_WOULD_BLOCK && err != ERR_NOMEM)
             return err;
     }
     give_range(op, job->file, job->position, job->size);
@@ -250,8 +250,11 @@ static enum err hot_read(struct log_read *op, const struct segment *segment)
     }
     if (position + size == segment->size)
         op->next_offset = segment->end_offset;
-    if (size < LOG_READ_COPY_BYTES)
-        return give_copy(op, segment->file, position, (size_t)size);
+    if (size < LOG_READ_COPY_BYTES) {
+        err = give_copy(op, segment->file, position, (size_t)size);
+        if (err != ERR_NOMEM)
+            return err;
+    }
     if (!fs_is_cached(segment->file, position, (size_t)size))
         return ERR_WOULD_BLOCK;
     give_range(op, segment->file, position, (size_t)size);

@@ -208,18 +208,34 @@ static enum err grow_one(struct step *step, struct grow_topic *topic)
     return err;
 }
 
-static bool is_repeated(const struct create_partitions *request, uint32_t place, bool *further)
+/* Pointers into one array, so that they tell the order in the request too. */
+static int by_name(const void *a, const void *b)
 {
-    bool repeated = false;
+    const struct grow_topic *x = *(struct grow_topic *const *)a;
+    const struct grow_topic *y = *(struct grow_topic *const *)b;
+    int order = bytes_compare(x->name, y->name);
 
-    *further = false;
-    for (uint32_t i = 0; i < request->count; i++) {
-        if (i == place || !bytes_equal(request->topics[i].name, request->topics[place].name))
+    return order != 0 ? order : (x > y) - (x < y);
+}
+
+/* All entries of a name that comes twice are refused; the first of them gives the answer. */
+static enum err refuse_repeated(struct step *step, struct create_partitions *request)
+{
+    struct grow_topic **sorted = step_array(step, request->count, sizeof(*sorted));
+
+    if (sorted == NULL)
+        return ERR_NOMEM;
+    for (uint32_t i = 0; i < request->count; i++)
+        sorted[i] = &request->topics[i];
+    qsort(sorted, request->count, sizeof(*sorted), by_name);
+    for (uint32_t i = 1; i < request->count; i++) {
+        if (!bytes_equal(sorted[i - 1]->name, sorted[i]->name))
             continue;
-        repeated = true;
-        *further = *further || i < place;
+        refuse(sorted[i - 1], ERR_INVALID_REQUEST, BYTES_LITERAL("Duplicate topic name."));
+        refuse(sorted[i], ERR_INVALID_REQUEST, BYTES_LITERAL("Duplicate topic name."));
+        sorted[i]->repeated = true;
     }
-    return repeated;
+    return ERR_OK;
 }
 
 /* New partitions asked for, as far as a request's numbers make sense. */
@@ -245,15 +261,17 @@ enum err step_create_partitions(struct step *step)
         step_refuse(step, ERR_POLICY_VIOLATION, "Excessively large number of additional partitions per request.");
         return ERR_OK;
     }
+    for (uint32_t i = 0; i < request->count; i++) {
+        request->topics[i].err = ERR_OK;
+        request->topics[i].message = (struct bytes){NULL, 0};
+        request->topics[i].repeated = false;
+    }
+    err = refuse_repeated(step, request);
     for (uint32_t i = 0; err == ERR_OK && i < request->count; i++) {
         struct grow_topic *topic = &request->topics[i];
         uint32_t before = step->count;
 
-        topic->err = ERR_OK;
-        topic->message = (struct bytes){NULL, 0};
-        if (is_repeated(request, i, &topic->repeated))
-            refuse(topic, ERR_INVALID_REQUEST, BYTES_LITERAL("Duplicate topic name."));
-        else
+        if (topic->err == ERR_OK)
             err = grow_one(step, topic);
         if (topic->err != ERR_OK)
             step_cut(step, before);

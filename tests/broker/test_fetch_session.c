@@ -23,6 +23,7 @@ static void fill(struct rng *rng, void *to, size_t size)
     }
 }
 
+static const struct fetch_session_limits limits = {.one_bytes_max = 1 << 20, .cached_bytes_max = 3 << 19};
 static struct seeded seeded;
 static struct fetch_sessions sessions;
 static int closed;
@@ -37,7 +38,7 @@ static void note_closed(void *context, struct fetch_session *session)
 static void setup(void)
 {
     seeded = (struct seeded){{fill}, 42};
-    fetch_sessions_init(&sessions, SLOTS, SHARD, &seeded.rng);
+    fetch_sessions_init(&sessions, SLOTS, &limits, SHARD, &seeded.rng);
     sessions.closed = note_closed;
     closed = 0;
 }
@@ -314,6 +315,62 @@ START_TEST(by_name_a_stale_entry_gives_way_to_a_fresh_one)
 }
 END_TEST
 
+/* A frame of 32 KB can say a hundred thousand times its topic's name. */
+START_TEST(names_count_for_each_partition)
+{
+    static uint8_t name[INT16_MAX];
+    struct ask ask;
+    struct fetch_plan plan;
+
+    memset(name, 'n', sizeof(name));
+    for (int32_t count = 31; count <= 32; count++) { /* 32 of them are a megabyte */
+        struct fetch_request *request = ask_for(&ask, 0, -1, 0, count, 0);
+
+        ask.topic.topic = bytes_of(name, sizeof(name));
+        fetch_session_begin(&sessions, request, 12, 0, &plan);
+        ck_assert_int_eq(plan.err, count == 31 ? ERR_OK : ERR_LIMIT);
+        if (plan.session != NULL)
+            (void)finish(plan.session);
+    }
+    ck_assert_uint_eq(sessions.bytes, 0);
+}
+END_TEST
+
+/* What is kept for fetchers that may never come back has a bound of its own, and growing counts like opening. */
+START_TEST(what_is_kept_is_bounded)
+{
+    static uint8_t name[INT16_MAX];
+    struct ask ask;
+    struct fetch_plan plan;
+    struct fetch_request *request = NULL;
+    int32_t ids[2] = {0, 0};
+
+    memset(name, 'n', sizeof(name));
+    for (int i = 0; i < 2; i++) { /* of a megabyte and a half */
+        request = ask_for(&ask, 0, 0, 0, i == 0 ? 30 : 20, 0);
+        ask.topic.topic = bytes_of(name, sizeof(name));
+        fetch_session_begin(&sessions, request, 12, 0, &plan);
+        ck_assert_int_eq(plan.err, ERR_OK);
+        ids[i] = finish(plan.session);
+    }
+    ck_assert_int_ne(ids[0], 0);
+    ck_assert_int_eq(ids[1], 0);
+    request = ask_for(&ask, 0, 0, 0, 10, 0);
+    ask.topic.topic = bytes_of(name, sizeof(name));
+    fetch_session_begin(&sessions, request, 12, 0, &plan);
+    ids[1] = finish(plan.session);
+    ck_assert_int_ne(ids[1], 0);
+    request = ask_for(&ask, ids[1], 1, 10, 10, 0);
+    ask.topic.topic = bytes_of(name, sizeof(name));
+    fetch_session_begin(&sessions, request, 12, 0, &plan);
+    ck_assert_int_eq(plan.err, ERR_OK);
+    ck_assert_int_eq(finish(plan.session), 0); /* answered, and closed */
+    ck_assert_int_eq(begin(ids[1], 2, 12, &plan), ERR_FETCH_SESSION_ID_NOT_FOUND);
+    ck_assert_int_eq(begin(ids[0], 1, 12, &plan), ERR_OK);
+    ck_assert_int_eq(finish(plan.session), ids[0]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("fetch_session");
@@ -333,6 +390,8 @@ int main(void)
     tcase_add_test(tcase, an_incremental_reply_shows_what_changed);
     tcase_add_test(tcase, many_partitions_are_found_again);
     tcase_add_test(tcase, by_name_a_stale_entry_gives_way_to_a_fresh_one);
+    tcase_add_test(tcase, names_count_for_each_partition);
+    tcase_add_test(tcase, what_is_kept_is_bounded);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
