@@ -24,6 +24,8 @@ PATIENCE = os.environ.get('OTTLA_TEST_PATIENCE') or '1'
 
 FETCH_SECONDS_MAX = 900  # the clients' packages, once a machine
 MEMORY_TESTS = r'wire\.test_hostile_frames$'  # AddressSanitizer keeps what was freed for a while
+# What makes all threads of the broker meet. A race ends the broker with an exit code of its own when it is stopped.
+RACE_TESTS = r'^(kcat\.|librdkafka\.test_(single|every|kill_under_load$)|wire\.test_(fetch|create|delete|metadata|many|idempotent))'
 FUZZ_SLACK_SECONDS = 20
 FUZZ_START_SECONDS = 2  # reading the corpus
 
@@ -147,7 +149,7 @@ BUILT = {}  # flavour -> whether this run could build it
 def build(suite, flavour, what, counts=True):
     if flavour == 'tsan':
         BUILT[flavour] = (suite.step('clang, TSan configured', ['tools/build', 'tsan', 'build.ninja'], 'build-tsan', counts=False)
-                          and suite.step(what, ['tools/build', 'tsan', *threaded_tests()[1]], 'build-tsan', counts=counts))
+                          and suite.step(what, ['tools/build', 'tsan', *threaded_tests()[1], RACED], 'build-tsan', counts=counts))
     else:
         BUILT[flavour] = suite.step(what, ['tools/build', flavour], f'build-{flavour}', counts=counts)
 
@@ -175,6 +177,7 @@ def builds(suite):
 
 
 # What threads share, and what runs on several of them at once.
+RACED = 'src/ottla'
 THREADED = re.compile(r'^(net/|base/(log|pmap|crash|metrics)$)')
 
 
@@ -231,10 +234,13 @@ def clients(suite):
     print(f'  fetched what they need ({time.monotonic() - since:.0f} s, not of their share)', flush=True)
     suite.started = time.monotonic()
     suite.step('stock clients and tools, ASan and UBSan', ['integration/run', broker, '-k', f'^(?!{MEMORY_TESTS})'], 'clients')
-    if 'build/release' not in NOT_BUILT:
+    if built(suite, 'release'):
         suite.step('resident memory, release build', ['integration/run', 'build/release/src/ottla', '-k', MEMORY_TESTS],
                    'clients-memory')
         suite.step('benchmark, tiny', ['tools/bench/run', '--tiny'], 'bench')
+    if built(suite, 'release') and built(suite, 'tsan'):
+        suite.step('stock clients, TSan', ['integration/run', 'build/tsan/src/ottla', '--build', 'build/release', '-k', RACE_TESTS],
+                   'clients-tsan', counts=False)
     with open(os.path.join(LOGS, 'clients.log'), encoding='utf-8', errors='replace') as log:
         for name, why in re.findall(r'^---- (\S+): not run: (.*)$', log.read(), re.M):
             print(f'  not run: {name}: {why}' + (' (a failure, since CI=true)' if CI else ''), flush=True)
