@@ -60,6 +60,7 @@ struct partition_log {
     bool adopted;
     bool failed;
     bool change_pending;
+    struct log_rate damage_rate; /* of lines that a reader causes by asking again */
 
     struct loop_timer timer;
     struct list_node by_use; /* in env->files while files are open */

@@ -40,18 +40,18 @@ static void give_range(struct log_read *op, struct fs_file *file, uint64_t posit
     op->size = size;
 }
 
-/* Whole batches of a run; *next_offset behind the last one. Less than one batch: as it is. */
-static size_t whole_batches(const uint8_t *data, size_t size, int64_t *next_offset)
+/* Bytes of the good batches that a run begins with; *next_offset behind the last one. Checked here too, where it costs
+ * a microsecond: the kernel reads ahead, so not all that lies in memory came through a job. */
+static size_t good_batches(const uint8_t *data, size_t size, int64_t *next_offset)
 {
     struct bytes rest = bytes_of(data, size);
     struct batch_header header;
 
-    *next_offset = -1;
-    while (batch_peek(rest, &header, NULL) == ERR_OK) {
+    while (batch_peek(rest, &header, NULL) == ERR_OK && batch_crc_is_valid(bytes_of(rest.data, header.size))) {
         *next_offset = batch_last_offset(&header) + 1;
         rest = bytes_of(rest.data + header.size, rest.size - header.size);
     }
-    return *next_offset < 0 ? size : size - rest.size;
+    return size - rest.size;
 }
 
 /* ERR_WOULD_BLOCK: not in memory any more. ERR_NOMEM: no room to copy it to; the range itself will do. */
@@ -67,11 +67,32 @@ static enum err give_copy(struct log_read *op, struct fs_file *file, uint64_t po
     if (err != ERR_OK)
         return err;
     if (got < size)
-        return ERR_CORRUPT_MESSAGE; /* the file is shorter than what was written to it */
-    op->size = whole_batches(copy, size, &op->next_offset);
+        return ERR_DAMAGED; /* the file is shorter than what was written to it */
+    op->size = good_batches(copy, size, &op->next_offset);
+    if (op->size == 0)
+        return ERR_DAMAGED;
     op->slices[0] = slice_of(copy, op->size);
     op->slice_count = 1;
     return ERR_OK;
+}
+
+/* What a reader is told of what went wrong. */
+static enum err reader_error(struct partition_log *log, const struct log_read *op, enum err err)
+{
+    switch (err) {
+    case ERR_DAMAGED:
+        log_line_rated(log->env->log, &log->damage_rate, LOG_ERROR,
+                       "damaged batch not served topic=%s partition=%" PRId32 " offset=%" PRId64, log->topic,
+                       log->partition, op->offset);
+        return ERR_CORRUPT_MESSAGE;
+    case ERR_OK:
+    case ERR_NOMEM:
+    case ERR_CORRUPT_MESSAGE:
+    case ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT:
+        return err;
+    default:
+        return log_storage_error(log, err, "read failed");
+    }
 }
 
 /* --- the cold way --- */
@@ -140,14 +161,7 @@ static void cold_done(struct loop_job *base)
 
     if (err == ERR_OK)
         err = cold_give(job->op, job);
-    else if (err == ERR_DAMAGED) {
-        log_error(log->env->log, "damaged batch not served topic=%s partition=%" PRId32 " offset=%" PRId64, log->topic,
-                  log->partition, job->offset);
-        err = ERR_CORRUPT_MESSAGE;
-    } else if (err != ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT) {
-        err = log_storage_error(log, err, "read failed");
-    }
-    complete(job->op, err);
+    complete(job->op, reader_error(log, job->op, err));
     fs_file_drop(job->file);
     mem_free(job);
     log_job_ended(log);
@@ -307,12 +321,8 @@ static void read_now(struct partition_log *log, struct log_read *op)
                    offset_index_position(&segment->offsets, op->offset < segment->base_offset
                                                                 ? 0
                                                                 : (uint32_t)(op->offset - segment->base_offset)));
-    else if (err == ERR_DAMAGED)
-        complete(op, ERR_CORRUPT_MESSAGE);
-    else if (err == ERR_IO)
-        complete(op, log_storage_error(log, err, "read failed"));
     else
-        complete(op, err == ERR_END ? ERR_OK : err);
+        complete(op, err == ERR_END ? ERR_OK : reader_error(log, op, err));
 }
 
 void partition_log_read(struct partition_log *log, struct log_read *op)

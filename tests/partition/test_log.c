@@ -248,6 +248,41 @@ START_TEST(open_files_are_bounded)
 }
 END_TEST
 
+/* A batch that the disk gives back changed is never served; those around it are. */
+START_TEST(damage_is_not_served)
+{
+    for (uint64_t seed = 10; seed < 30; seed++) {
+        uint32_t value_bytes = seed % 2 == 0 ? 100 : 40000; /* copied, and brought in by a job */
+        struct partition_log *log = NULL;
+        uint8_t *data = NULL;
+        size_t size = 0;
+        uint64_t batch_size = 0;
+
+        world_begin(&world, seed);
+        world.sim.habits.cached_miss_percent = seed % 2 == 0 ? 30 : 100;
+        log = world_log(&world);
+        for (int i = 0; i < 5; i++)
+            world_append(&world, log, &(struct batch_make){.value_bytes = value_bytes});
+        batch_size = partition_log_size(log) / 5;
+        world_close(&world, log);
+        ck_assert(sim_fs_flip(&world.disk, "/data/t-0/00000000000000000000.log", 2 * batch_size + batch_size / 2, 4));
+        log = world_log(&world);
+        for (int64_t offset = 0; offset < 5; offset++) {
+            enum err err = world_read(&world, log, offset, 5, 1 << 20, true, &data, &size);
+
+            ck_assert_int_eq(err, offset == 2 ? ERR_CORRUPT_MESSAGE : ERR_OK);
+            if (err == ERR_OK)
+                ck_assert_uint_eq(size, (offset < 2 ? 2 - (uint64_t)offset : 5 - (uint64_t)offset) * batch_size);
+            mem_free(data);
+        }
+        ck_assert_uint_gt(world.lines, 0);
+        ck_assert_uint_eq(world.storage_failures, 0);
+        world_close(&world, log);
+        world_end(&world);
+    }
+}
+END_TEST
+
 struct removed {
     struct partition_log_close op;
     bool done;
@@ -313,6 +348,7 @@ int main(void)
     tcase_add_test(tests, files_are_kafkas);
     tcase_add_test(tests, idle_logs_hold_no_file);
     tcase_add_test(tests, open_files_are_bounded);
+    tcase_add_test(tests, damage_is_not_served);
     tcase_add_test(tests, deletion_leaves_nothing);
     tcase_add_test(tests, a_directory_of_another_topic_is_refused);
     tcase_set_timeout(tests, 60);
