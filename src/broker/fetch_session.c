@@ -8,7 +8,8 @@ enum { INDEX_FROM = 16 }; /* entries from which a map pays off */
 void fetch_sessions_init(struct fetch_sessions *sessions, uint32_t slots, const struct fetch_session_limits *limits,
                          uint32_t shard, struct rng *rng)
 {
-    *sessions = (struct fetch_sessions){.slots = slots, .limits = *limits, .shard = shard, .rng = rng};
+    *sessions =
+        (struct fetch_sessions){.slots = slots, .limits = *limits, .shard = shard, .rng = rng, .seed = rng_u64(rng)};
     map_u64_init(&sessions->by_id, rng_u64(rng), slots > 0 ? slots : 1);
     list_init(&sessions->by_use);
 }
@@ -245,7 +246,7 @@ bool fetch_entry_shows(struct fetch_entry *entry, bool incremental, enum err err
 
 static struct fetch_session *session_new(struct fetch_sessions *sessions, bool by_id, bool follower, int64_t now_ns)
 {
-    uint64_t seed = rng_u64(sessions->rng);
+    uint64_t seed = sessions->seed++;
     struct fetch_session *session = mem_calloc(1, sizeof(*session));
 
     if (session == NULL)

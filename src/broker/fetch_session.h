@@ -115,6 +115,7 @@ struct fetch_sessions {
     struct fetch_session_limits limits;
     uint32_t shard;
     struct rng *rng;
+    uint64_t seed; /* of the sessions' maps: drawn once, then moved on, since most sessions live for one fetch */
     uint64_t evictions;
     /* Told when a session is over: parts are still to be given up, then fetch_session_free. */
     void (*closed)(void *context, struct fetch_session *session);

@@ -134,7 +134,7 @@ static void unparked(struct shard_parked *parked)
 
 static void told_start(struct loop_task *task)
 {
-    struct scatter_part *part = LIST_ENTRY(task, struct scatter_part, task);
+    struct scatter_part *part = LIST_ENTRY(task, struct scatter_part, message.task);
     const struct image *image = part->scatter->request->image;
 
     part->parked.version = image == NULL ? IMAGE_OFFSET_NONE : image_offset(image);
@@ -161,8 +161,8 @@ void scatter_run(struct scatter *scatter)
             local = part;
             continue;
         }
-        part->task.run = told_start;
-        loop_post(part->home->loop, &part->task);
+        part->message.task.run = told_start;
+        outbox_send(&origin->outbox, &part->message, part->home->loop, scatter->request->connection);
     }
     if (local != NULL) /* last: the others work meanwhile */
         start_part(local);

@@ -32,7 +32,8 @@ struct scatter_part {
     struct arena arena; /* the home's until the part is back, then the request's */
     uint32_t left;
     struct loop_timer timer;
-    struct loop_task task;
+    struct outbox_message message; /* there */
+    struct loop_task task;         /* and back */
     struct shard_parked parked;
     struct scatter_part *next;
 };

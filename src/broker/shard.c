@@ -122,6 +122,7 @@ enum err shard_init(struct shard *shard, struct broker *broker, struct loop *loo
 
     *shard = (struct shard){.broker = broker, .loop = loop, .index = index};
     map_init(&shard->hosted, rng_u64(broker->env.rng), SHARD_PARTITIONS_MAX);
+    outbox_init(&shard->outbox, loop);
     list_init(&shard->parked);
     list_init(&shard->fetches);
     list_init(&shard->producer_ids.waiting);

@@ -21,6 +21,7 @@
 #include "base/metrics.h"
 #include "base/uuid.h"
 #include "broker/fetch_session.h"
+#include "broker/outbox.h"
 #include "net/connection.h"
 #include "partition/partition.h"
 #include "raftmeta/image.h"
@@ -110,6 +111,7 @@ struct shard {
     struct partition_files files;
     struct partition_env *envs; /* one for each log directory */
     struct shard_dir *dirs;     /* likewise */
+    struct outbox outbox;       /* work for other shards */
     struct list parked;
     struct fetch_sessions sessions;
     struct list fetches; /* those that wait */
