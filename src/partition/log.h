@@ -138,7 +138,8 @@ struct log_read {
     int64_t offset_limit; /* batches at or above it are not given; at most the end offset */
     uint32_t bytes_max;
     bool at_least_one;   /* the first batch is given whole even if it is larger than bytes_max */
-    struct arena *arena; /* memory for what is copied, file ranges where it is used up; used on the home reactor and by the job, one at a time */
+    struct arena *arena; /* memory for what is copied, file ranges where it is used up; used on the home reactor and by
+                            the job, one at a time */
     void (*done)(struct log_read *op);
     /* out */
     enum err err; /* ERR_OFFSET_OUT_OF_RANGE, ERR_CORRUPT_MESSAGE, ERR_KAFKA_STORAGE_ERROR, ERR_NOMEM, ERR_CLOSED */
