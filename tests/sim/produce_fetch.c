@@ -21,6 +21,7 @@ enum {
     RECORDS_MAX = 20,  /* in a batch */
     CRASHES = 2,       /* of one phase */
     PATIENCE_SECONDS = 300,
+    CALM_PATIENCE_SECONDS = 10, /* without faults all goes on at once */
     CREATE_TOPICS_VERSION = 7,
     INIT_PRODUCER_ID_VERSION = 4,
     PRODUCE_FIRST_WITH_ZSTD = 7,
@@ -74,6 +75,7 @@ struct scenario {
     uint64_t breaks;
     uint64_t crashes;
     bool synced_acks; /* the topic has flush.messages=1; only then is what was acknowledged safe from power cuts */
+    bool calm;        /* no fault happens any more */
     int64_t crash_at; /* acknowledged records that bring the next crash; INT64_MAX: none */
 };
 
@@ -394,12 +396,22 @@ static bool all_is_read(void *context)
 {
     struct scenario *s = context;
 
-    if (s->sim.steps % 64 == 0)
+    if (!s->calm && s->sim.steps % 64 == 0)
         s->breaks += sim_network_reset_some(&s->network, 5);
     for (int32_t p = 0; p < PARTITIONS; p++)
         if (s->read[p] < s->sent[p])
             return false;
     return s->batches_left == 0 && s->sendings_open == 0;
+}
+
+/* After every step: the node is whole, and what was acknowledged is there. */
+static void check(void *context)
+{
+    struct scenario *s = context;
+
+    sim_node_check(&s->node);
+    for (int32_t p = 0; p < PARTITIONS; p++)
+        assert(s->acked[p] == 0 || sim_node_serves(&s->node, s->topic_id, p, s->acked[p]));
 }
 
 static int64_t acked_total(const struct scenario *s)
@@ -425,7 +437,8 @@ static bool is_quiet(void *context)
 
 static void run_until(struct scenario *s, bool (*done)(void *context), const char *what)
 {
-    bool reached = sim_run(&s->sim, s->sim.mono_ns + (int64_t)PATIENCE_SECONDS * 1000000000, done, s);
+    int64_t seconds = s->calm ? CALM_PATIENCE_SECONDS : PATIENCE_SECONDS;
+    bool reached = sim_run(&s->sim, s->sim.mono_ns + seconds * 1000000000, done, s);
 
     if (!reached)
         fprintf(stderr, "never came: %s\n", what);
@@ -498,6 +511,8 @@ void produce_fetch_run(uint64_t seed, bool chatty, struct produce_fetch_outcome 
     sim_node_start(&s->node);
     connect_clients(s);
     set_up(s);
+    s->sim.stepped = check;
+    s->sim.stepped_context = s;
     produce_and_read(s);
 
     /* All that was acknowledged outlives a clean stop, and the producer goes on where it was. */
@@ -507,6 +522,11 @@ void produce_fetch_run(uint64_t seed, bool chatty, struct produce_fetch_outcome 
     sim_node_start(&s->node);
     connect_clients(s);
     memset(s->read, 0, sizeof(s->read));
+    produce_and_read(s);
+
+    /* The faults stop: from here on everything goes its way without delay. */
+    s->calm = true;
+    s->crash_at = INT64_MAX;
     produce_and_read(s);
 
     *outcome = (struct produce_fetch_outcome){

@@ -191,6 +191,8 @@ bool sim_step(struct sim *sim, int64_t until_ns)
     take(sim, choice);
     sim->steps++;
     sim->mono_ns += 1 + (int64_t)sim_draw(sim, STEP_NS_MAX);
+    if (sim->stepped != NULL)
+        sim->stepped(sim->stepped_context);
     return true;
 }
 

@@ -55,6 +55,9 @@ struct sim {
     struct sim_loop *running; /* whose turn it is; NULL: the test itself */
     /* Optional: told when code of a node begins (true) and ends to run, so that its memory can be told apart. */
     bool (*entered)(bool node);
+    /* Optional: told after each step, where what must always hold is checked. */
+    void (*stepped)(void *context);
+    void *stepped_context;
 };
 
 void sim_init(struct sim *sim, uint64_t seed);

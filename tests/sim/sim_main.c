@@ -16,13 +16,22 @@ struct options {
     uint64_t last;
     uint64_t fresh;
     uint64_t seconds;
+    const char *also;   /* and the seeds that stand at the beginning of its lines */
     const char *write;  /* seed and trace hash of each run go there */
     const char *expect; /* ... and must be as they stand there */
     bool chatty;
 };
 
-struct totals {
+/* All runs together. */
+struct campaign {
+    struct options options;
+    struct clock clock;
+    int64_t started_ns;
+    FILE *writes;
+    FILE *expects;
     uint64_t runs;
+    uint64_t failed;
+    uint64_t compared;
     uint64_t steps;
     uint64_t breaks;
     uint64_t crashes;
@@ -31,8 +40,8 @@ struct totals {
 };
 
 static const char usage[] =
-    "usage: tools/sim [--seed N | --seeds FIRST-LAST | --fresh COUNT] [--seconds S] [--write FILE] [--expect FILE] "
-    "[-v]\n"
+    "usage: tools/sim [--seed N | --seeds FIRST-LAST | --fresh COUNT] [--also FILE] [--seconds S] [--write FILE] "
+    "[--expect FILE] [-v]\n"
     "\n"
     "Runs a whole broker and its clients in a simulated world, once for each seed: disk, network, clocks and threads "
     "are\n"
@@ -41,6 +50,7 @@ static const char usage[] =
     "  --seed N             one seed, the broker's log lines with it\n"
     "  --seeds FIRST-LAST   these (1-1000 when nothing is said)\n"
     "  --fresh COUNT        as many that nobody ran before; one that fails belongs into tests/sim/seeds\n"
+    "  --also FILE          then the seeds at the beginning of its lines\n"
     "  --seconds S          stops beginning new runs after that time\n"
     "  --write FILE         writes each seed with its trace hash\n"
     "  --expect FILE        the hashes must be as in FILE, written by another build\n"
@@ -85,6 +95,8 @@ static bool parse(int argc, char **argv, struct options *options)
             good = number(value, &options->fresh) && options->fresh > 0;
         } else if (strcmp(argv[i], "--seconds") == 0) {
             good = number(value, &options->seconds);
+        } else if (strcmp(argv[i], "--also") == 0) {
+            options->also = value;
         } else if (strcmp(argv[i], "--write") == 0) {
             options->write = value;
         } else if (strcmp(argv[i], "--expect") == 0) {
@@ -111,78 +123,107 @@ static bool expected(FILE *file, uint64_t seed, uint64_t *hash)
     return false;
 }
 
-static void run(uint64_t seed, const struct options *options, struct totals *totals, uint64_t *hash)
+static bool out_of_time(struct campaign *campaign)
+{
+    int64_t ns = clock_mono_ns(&campaign->clock) - campaign->started_ns;
+
+    return (uint64_t)ns / 1000000000 >= campaign->options.seconds;
+}
+
+static void run(struct campaign *campaign, uint64_t seed)
 {
     struct produce_fetch_outcome outcome;
+    uint64_t other = 0;
 
     /* Out before the first step: a crash must not swallow it. */
     printf("sim: rerun with tools/sim --seed %" PRIu64 "\r", seed);
     fflush(stdout);
-    produce_fetch_run(seed, options->chatty, &outcome);
-    totals->runs++;
-    totals->steps += outcome.steps;
-    totals->breaks += outcome.breaks;
-    totals->crashes += outcome.crashes;
-    totals->records += outcome.records;
-    totals->virtual_ms += outcome.virtual_ms;
-    *hash = outcome.trace_hash;
+    produce_fetch_run(seed, campaign->options.chatty, &outcome);
+    campaign->runs++;
+    campaign->steps += outcome.steps;
+    campaign->breaks += outcome.breaks;
+    campaign->crashes += outcome.crashes;
+    campaign->records += outcome.records;
+    campaign->virtual_ms += outcome.virtual_ms;
+    if (campaign->writes != NULL)
+        fprintf(campaign->writes, "%" PRIu64 " %" PRIx64 "\n", seed, outcome.trace_hash);
+    if (campaign->expects == NULL || !expected(campaign->expects, seed, &other))
+        return;
+    campaign->compared++;
+    if (other == outcome.trace_hash)
+        return;
+    printf("sim: seed %" PRIu64 ": trace hash %" PRIx64 ", the other build had %" PRIx64 "\n", seed, outcome.trace_hash,
+           other);
+    campaign->failed++;
+}
+
+static void run_range(struct campaign *campaign)
+{
+    const struct options *options = &campaign->options;
+    uint64_t count = options->fresh > 0 ? options->fresh : options->last - options->first + 1;
+    struct rng rng;
+
+    rng_init_real(&rng);
+    for (uint64_t i = 0; i < count && !out_of_time(campaign); i++)
+        run(campaign, options->fresh > 0 ? rng_u64(&rng) >> 16 : options->first + i);
+}
+
+static void run_also(struct campaign *campaign, FILE *file)
+{
+    char line[1024];
+
+    while (fgets(line, sizeof(line), file) != NULL && !out_of_time(campaign)) {
+        char *end = NULL;
+        uint64_t seed = strtoull(line, &end, 10);
+
+        if (end != line)
+            run(campaign, seed);
+    }
+}
+
+/* NULL where no name was given. */
+static bool open_file(const char *name, const char *mode, FILE **file)
+{
+    if (name == NULL)
+        return true;
+    *file = fopen(name, mode);
+    if (*file == NULL)
+        perror(name);
+    return *file != NULL;
+}
+
+static void print_totals(struct campaign *campaign)
+{
+    printf("sim: %" PRIu64 " runs, %" PRIu64 " steps, %" PRIu64 " records, %" PRIu64 " connections broken, %" PRIu64
+           " crashes, %" PRIu64 " virtual seconds in %.1f real ones\n",
+           campaign->runs, campaign->steps, campaign->records, campaign->breaks, campaign->crashes,
+           campaign->virtual_ms / 1000, (double)(clock_mono_ns(&campaign->clock) - campaign->started_ns) / 1e9);
+    if (campaign->expects != NULL)
+        printf("sim: %" PRIu64 " trace hashes compared\n", campaign->compared);
+    printf("%" PRIu64 " passed, %" PRIu64 " failed\n", campaign->runs - campaign->failed, campaign->failed);
 }
 
 int main(int argc, char **argv)
 {
-    struct options options;
-    struct totals totals = {0};
-    struct clock clock;
-    struct rng rng;
-    FILE *written = NULL;
-    FILE *expects = NULL;
-    uint64_t failed = 0;
-    uint64_t compared = 0;
+    struct campaign campaign = {.runs = 0};
+    FILE *also = NULL;
 
-    if (!parse(argc, argv, &options)) {
+    if (!parse(argc, argv, &campaign.options)) {
         bool asked = argc == 2 && strcmp(argv[1], "--help") == 0;
 
         fputs(usage, asked ? stdout : stderr);
         return asked ? 0 : 2;
     }
-    clock_init_real(&clock);
-    rng_init_real(&rng);
-    if ((options.write != NULL && (written = fopen(options.write, "w")) == NULL) ||
-        (options.expect != NULL && (expects = fopen(options.expect, "r")) == NULL)) {
-        perror(options.write != NULL && written == NULL ? options.write : options.expect);
+    if (!open_file(campaign.options.write, "w", &campaign.writes) ||
+        !open_file(campaign.options.expect, "r", &campaign.expects) || !open_file(campaign.options.also, "r", &also))
         return 2;
-    }
-    int64_t started_ns = clock_mono_ns(&clock);
-    uint64_t count = options.fresh > 0 ? options.fresh : options.last - options.first + 1;
-    for (uint64_t i = 0; i < count; i++) {
-        uint64_t seed = options.fresh > 0 ? rng_u64(&rng) >> 16 : options.first + i;
-        uint64_t hash = 0;
-        uint64_t other = 0;
-
-        if ((uint64_t)(clock_mono_ns(&clock) - started_ns) / 1000000000 >= options.seconds)
-            break;
-        run(seed, &options, &totals, &hash);
-        if (written != NULL)
-            fprintf(written, "%" PRIu64 " %" PRIx64 "\n", seed, hash);
-        if (expects != NULL && expected(expects, seed, &other)) {
-            compared++;
-            if (other != hash) {
-                printf("sim: seed %" PRIu64 ": trace hash %" PRIx64 ", the other build had %" PRIx64 "\n", seed, hash,
-                       other);
-                failed++;
-            }
-        }
-    }
-    printf("sim: %" PRIu64 " runs, %" PRIu64 " steps, %" PRIu64 " records, %" PRIu64 " connections broken, %" PRIu64
-           " crashes, %" PRIu64 " virtual seconds in %.1f real ones\n",
-           totals.runs, totals.steps, totals.records, totals.breaks, totals.crashes, totals.virtual_ms / 1000,
-           (double)(clock_mono_ns(&clock) - started_ns) / 1e9);
-    if (expects != NULL)
-        printf("sim: %" PRIu64 " trace hashes compared\n", compared);
-    if (written != NULL && fclose(written) != 0)
-        failed++;
-    if (expects != NULL)
-        fclose(expects);
-    printf("%" PRIu64 " passed, %" PRIu64 " failed\n", totals.runs - failed, failed);
-    return failed == 0 && totals.runs > 0 ? 0 : 1;
+    clock_init_real(&campaign.clock);
+    campaign.started_ns = clock_mono_ns(&campaign.clock);
+    run_range(&campaign);
+    if (also != NULL)
+        run_also(&campaign, also);
+    if (campaign.writes != NULL && fclose(campaign.writes) != 0)
+        campaign.failed++;
+    print_totals(&campaign);
+    return campaign.failed == 0 && campaign.runs > 0 ? 0 : 1;
 }

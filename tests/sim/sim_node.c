@@ -129,6 +129,8 @@ void sim_node_kill(struct sim_node *node, bool power_cut)
     sim_fs_forget_files(node->disk);
     (void)sim_mem_free_node();
     node->broker = NULL;
+    if (power_cut) /* what was not promised to survive one may be gone */
+        node->seen_count = 0;
 }
 
 void sim_node_deinit(struct sim_node *node)

@@ -7,11 +7,19 @@
 #ifndef OTTLA_TESTS_SIM_NODE_H
 #define OTTLA_TESTS_SIM_NODE_H
 
+#include "base/uuid.h"
 #include "broker/broker.h"
 #include "sim/sim_fs.h"
 #include "sim/sim_net.h"
 
-enum { SIM_NODE_REACTORS_MAX = 4 };
+enum { SIM_NODE_REACTORS_MAX = 4, SIM_NODE_PARTITIONS_MAX = 64 };
+
+/* How far a partition of the node was seen to be. */
+struct sim_node_seen {
+    struct uuid topic_id;
+    int32_t index;
+    int64_t high_watermark;
+};
 
 struct sim_node {
     struct sim *sim;
@@ -26,6 +34,8 @@ struct sim_node {
     struct broker *broker;
     bool told;
     enum err outcome;
+    struct sim_node_seen seen[SIM_NODE_PARTITIONS_MAX]; /* of this life, and of those before back to a power cut */
+    uint32_t seen_count;
 };
 
 /* A node of its own on that host; nothing runs yet. */
@@ -39,6 +49,17 @@ void sim_node_stop(struct sim_node *node);
  * behind its back. */
 void sim_node_kill(struct sim_node *node, bool power_cut);
 void sim_node_deinit(struct sim_node *node);
+
+/* --- sim_node_check.c --- */
+
+/*
+ * Asserts what must hold after every step, whatever happens: each partition lives on its home alone; log start <= last
+ * stable offset <= high watermark <= log end, and synced <= log end; no high watermark has gone back, not even through
+ * a kill; what waits for acknowledgement lies above it; open files are what is accounted and within their bound.
+ */
+void sim_node_check(struct sim_node *node);
+/* Whether a reader would find everything below that offset: true as well while the partition is loading or gone. */
+bool sim_node_serves(const struct sim_node *node, struct uuid topic_id, int32_t index, int64_t offset);
 /* Where clients reach it. */
 struct net_address sim_node_address(const struct sim_node *node);
 
