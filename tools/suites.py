@@ -213,7 +213,7 @@ def simulation(suite):
         return
     seconds = suite.left() / 2
     suite.step(f'whole broker, seeds {SIM_SEEDS}, release build',
-               [release, '--seeds', SIM_SEEDS, '--seconds', str(int(seconds)), '--write', hashes], 'sim-release')
+               [release, '--seeds', SIM_SEEDS, '--also', 'tests/sim/seeds', '--seconds', str(int(seconds)), '--write', hashes], 'sim-release')
     suite.step(f'the same traces, seeds {SIM_SEEDS_ASAN}, ASan and UBSan',
                [asan, '--seeds', SIM_SEEDS_ASAN, '--seconds', str(int(seconds)), '--expect', hashes], 'sim-asan', counts=False)
     for log in ('sim-release', 'sim-asan'):
