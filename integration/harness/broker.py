@@ -167,7 +167,7 @@ class Kafka(Broker):
         self.properties = self.home / "server.properties"
 
     def java(self, *arguments):
-        return ["java", f"-Xms{self.heap}", f"-Xmx{self.heap}", "-XX:+UseG1GC",
+        return ["java", f"-Xms{self.heap}", f"-Xmx{self.heap}", "-XX:+UseG1GC", f"-Djava.io.tmpdir={cache.natives_folder()}",
                 f"-Dlog4j2.configurationFile={cache.INTEGRATION / 'kafka/log4j2.properties'}",
                 f"-Dkafka.logs.dir={self.home}", "-cp", f"{cache.kafka_libs()}/*", *arguments]
 

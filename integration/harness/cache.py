@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 INTEGRATION = Path(__file__).resolve().parent.parent
@@ -52,6 +53,15 @@ def kafkajs():
     return _entry("kafkajs", "kafkajs/package-lock.json")
 
 
+def natives_folder():
+    """Where a JVM can map the native libraries that it unpacks (Kafka's codecs): not every /tmp allows that."""
+    folder = Path(tempfile.gettempdir())
+    if os.statvfs(folder).f_flag & os.ST_NOEXEC:
+        folder = CACHE / "tmp"
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def complete(entry):
     """An entry is written beside its name and renamed when whole, so being there is enough."""
     return entry.exists()
@@ -90,7 +100,7 @@ def missing(need):
     if need == "kafka":
         return runtime_missing("jdk") or _uncached("Kafka's jars", kafka_classes())
     if need == "franz-go":
-        return _uncached("the franz-go client", franz_go())
+        return None if complete(franz_go()) else runtime_missing("go") or _uncached("the franz-go client", franz_go())
     if need == "kafkajs":
         return runtime_missing("node") or _uncached("kafkajs", kafkajs())
     if need == "python":
@@ -101,4 +111,4 @@ def missing(need):
 
 
 def _uncached(what, entry):
-    return None if complete(entry) else f"{what} are not in the cache: run integration/setup"
+    return None if complete(entry) else f"not in the cache: {what} (run integration/setup)"

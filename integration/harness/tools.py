@@ -54,8 +54,8 @@ def main_class(script):
     raise LookupError(f"no jar has a class for {script} ({name})")
 
 
-def java_options():
-    return ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+def java_options(natives=None):
+    return [f"-Djava.io.tmpdir={natives or cache.natives_folder()}", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
         f"-Dlog4j2.configurationFile={cache.INTEGRATION / 'kafka/log4j2.properties'}",
         "-cp", f"{cache.kafka_classes()}:{cache.kafka_libs()}/*"]
 
@@ -75,11 +75,11 @@ class Tools:
 
     def __init__(self):
         self.process = None
-        self.folder = tempfile.TemporaryDirectory(prefix="ottla-tools-")
+        self.folder = tempfile.TemporaryDirectory(prefix="ottla-tools-", dir=cache.natives_folder())
 
     def _start(self):
         self.errors = Path(self.folder.name, "jvm.log").open("ab")
-        self.process = subprocess.Popen(["java", *java_options(), "ToolServer"], stdin=subprocess.PIPE,
+        self.process = subprocess.Popen(["java", *java_options(self.folder.name), "ToolServer"], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=self.errors)
         self._reply(60)
 
