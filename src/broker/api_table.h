@@ -45,6 +45,7 @@ struct api_gate {
     uint8_t resource;  /* enum resource_type */
 };
 
+/* Which quota beside that on time (which all have): bytes in, bytes out, partitions made or deleted. */
 enum api_quota { QUOTA_NONE, QUOTA_REQUEST, QUOTA_PRODUCE, QUOTA_FETCH, QUOTA_MUTATION };
 
 /* Answers request, at once or later, exactly once (request.h). body: decoded, in the request's arena. */

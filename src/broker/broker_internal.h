@@ -104,6 +104,10 @@ struct broker {
     bool (*access)(void *context, const struct request *request, enum operation operation, enum resource_type type,
                    struct bytes name);
     void *access_context;
+    /* Milliseconds for which who asks is to be held back, having done so much of that kind; a test puts a double here.
+     */
+    int32_t (*quota)(void *context, const struct request *request, enum api_quota kind, uint64_t amount);
+    void *quota_context;
     struct log_rate bad_requests; /* lines that clients can cause */
     struct log_rate checkpoint_lines;
 

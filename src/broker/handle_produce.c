@@ -50,6 +50,27 @@ static enum err check_access(const struct request *request, const struct topic_p
     return *row == NULL ? ERR_UNKNOWN_TOPIC_OR_PARTITION : ERR_OK;
 }
 
+/* ---- gate, at the home ---- */
+
+/* What must hold before anything is appended. A scatter starts its operations in the order of the request, and requests
+ * of a connection come in order, so whatever is let through here keeps the order of its producer. There is no
+ * transaction coordinator to ask, so a transactional batch finds no open transaction: the partition refuses it. */
+static enum err gate(const struct produce_op *op, const struct partition *partition)
+{
+    const struct image *image = op->op.part->home->image;
+    const struct image_partition *row = NULL;
+    uint32_t enough = (uint32_t)partition_config(partition)->min_insync_replicas;
+
+    if (op->append.acks != -1)
+        return ERR_OK;
+    row = image_partition(image, op->op.topic_id, op->op.index);
+    if (row == NULL)
+        return ERR_OK;               /* it goes away this moment: the partition says so */
+    if (enough > row->replica_count) /* KIP-966: more than there are cannot be asked for */
+        enough = row->replica_count;
+    return row->isr_count < enough ? ERR_NOT_ENOUGH_REPLICAS : ERR_OK;
+}
+
 /* ---- append, at the home ---- */
 
 static void appended(struct partition_append *append)
@@ -63,6 +84,11 @@ static void start_append(struct scatter_op *scatter_op, struct partition *partit
 {
     struct produce_op *op = (struct produce_op *)scatter_op;
 
+    scatter_op->err = gate(op, partition);
+    if (scatter_op->err != ERR_OK) {
+        scatter_op_done(scatter_op);
+        return;
+    }
     op->append.arena = &scatter_op->part->arena;
     op->append.done = appended;
     partition_append(partition, &op->append);
@@ -219,6 +245,9 @@ static bool add_topic(struct produce *produce, const struct topic_produce_data *
     const struct image_topic *row = NULL;
     enum err err = check_access(request, in, &row);
 
+    if (produce->in->transactional_id.data != NULL &&
+        !request_may(request, MAY_WRITE, ON_TRANSACTIONAL_ID, produce->in->transactional_id))
+        err = ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
     if (err == ERR_OK && (produce->in->acks < -1 || produce->in->acks > 1))
         err = ERR_INVALID_REQUIRED_ACKS;
     topic_produce_response_init(response);
@@ -263,7 +292,7 @@ void handle_produce(struct request *request, void *body)
     produce->scatter->done = all_done;
     produce->scatter->user = produce;
     if (in->acks == -1)
-        produce->scatter->deadline_ns =
+        request->deadline_ns =
             loop_now_ns(request->shard->loop) + (in->timeout_ms > 0 ? in->timeout_ms : 0) * INT64_C(1000000);
     request->user = produce;
     request->cleanup = cleanup;
@@ -274,6 +303,7 @@ void handle_produce(struct request *request, void *body)
     for (uint32_t i = 0; i < in->topic_data_count; i++)
         if (!add_topic(produce, &in->topic_data[i], &produce->response.responses[i]))
             goto no_memory;
+    request_charge(request, QUOTA_PRODUCE, request->exchange->frame_size);
     scatter_run(produce->scatter);
     return;
 

@@ -83,17 +83,30 @@ enum err request_reserve(struct request *request, size_t bytes)
     return bytes <= REPLY_BYTES_FREE ? ERR_OK : exchange_reserve(request->exchange, bytes);
 }
 
+void request_charge(struct request *request, enum api_quota kind, uint64_t amount)
+{
+    const struct broker *broker = request->broker;
+    int32_t throttle_ms = 0;
+
+    if (broker->quota == NULL)
+        return;
+    throttle_ms = broker->quota(broker->quota_context, request, kind, amount);
+    if (throttle_ms > request->throttle_ms) /* several quotas: the hardest counts, as in Kafka */
+        request->throttle_ms = throttle_ms;
+}
+
 void request_reply(struct request *request, void *response)
 {
     struct slice *slices = NULL;
     uint32_t count = 0;
     enum err err = ERR_OK;
 
+    request->decided_ns = loop_now_ns(request->shard->loop);
+    request_charge(request, QUOTA_REQUEST, (uint64_t)(request->decided_ns - request->exchange->started_ns));
     if (request->throttle_ms > 0) {
         memcpy((uint8_t *)response + request->api->throttle_offset, &request->throttle_ms,
                sizeof(request->throttle_ms));
-        connection_mute(request->connection,
-                        loop_now_ns(request->shard->loop) + (int64_t)request->throttle_ms * 1000000);
+        connection_mute(request->connection, request->decided_ns + (int64_t)request->throttle_ms * 1000000);
     }
     loop_event(request->shard->loop, "reply api=a correlation=b", request->api->key, request->header.correlation_id);
     err = frame_encode_response(request->api->response, request->header.request_api_version,

@@ -38,6 +38,7 @@ struct request {
     struct bytes software_version; /* likewise */
     struct arena arena;
     struct image *image;  /* held: the metadata that this request is answered from */
+    int64_t deadline_ns;  /* monotonic: the client waits until then; 0: as long as it takes */
     int64_t decided_ns;   /* monotonic: the outcome was known */
     size_t decoded_bytes; /* of the arena, before the handler took any */
     int32_t throttle_ms;  /* goes into the reply; the connection is muted for as long */
@@ -63,13 +64,17 @@ void request_close(struct request *request, const char *why);
 /* Charges memory that the handler takes outside the arena to the node's budget, until the reply has left; a little is
  * free. On the request's shard. ERR_NOMEM: close the request. */
 MUST_CHECK enum err request_reserve(struct request *request, size_t bytes);
-/* Array of count zeroed elements in the arena; on failure closes the request and gives NULL. */
+/* Array of count zeroed elements in the arena; NULL over its limit. */
 void *request_array(struct request *request, size_t count, size_t size) MUST_CHECK;
 
 /* Whether the principal may do that. Today everybody may everything; tests put a denying double in its place
  * (struct broker, access). */
 MUST_CHECK bool request_may(const struct request *request, enum operation operation, enum resource_type type,
                             struct bytes name);
+/* Charges what the request did to its principal's quota of that kind; the reply then carries how long it has to wait,
+ * and the connection is muted for as long (KIP-219). Nobody has quotas today; tests put a double there (struct broker,
+ * quota). Replies charge QUOTA_REQUEST by themselves. */
+void request_charge(struct request *request, enum api_quota kind, uint64_t amount);
 /* AuthorizedOperations: the set, as bits 1 << operation, of what Kafka lists for the type that the principal may. */
 int32_t request_operations(const struct request *request, enum resource_type type, struct bytes name);
 

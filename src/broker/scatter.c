@@ -121,9 +121,9 @@ static void start_part(struct scatter_part *part)
     part->left--;
     if (part->left == 0) {
         finish(part);
-    } else if (scatter->deadline_ns != 0 && scatter->cancel != NULL) {
+    } else if (scatter->request->deadline_ns != 0 && scatter->cancel != NULL) {
         part->timer.fired = deadline;
-        loop_timer_start(part->home->loop, &part->timer, scatter->deadline_ns);
+        loop_timer_start(part->home->loop, &part->timer, scatter->request->deadline_ns);
     }
 }
 

@@ -40,10 +40,9 @@ struct scatter_part {
 
 struct scatter {
     struct request *request;
-    int64_t deadline_ns; /* monotonic; 0: none */
     /* Begins the operation; ends in scatter_op_done, at once or later. */
     void (*start)(struct scatter_op *op, struct partition *partition);
-    /* At the deadline, for each that is not done: ends it if it can. Optional. */
+    /* At the request's deadline, for each that is not done: ends it if it can. Optional. */
     void (*cancel)(struct scatter_op *op);
     /* All are done. */
     void (*done)(struct scatter *scatter);

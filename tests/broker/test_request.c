@@ -4,6 +4,7 @@
 #include "../partition/run_tests.h"
 #include "broker/broker_internal.h"
 #include "node_world.h"
+#include "protocol/gen/api_keys.h"
 #include "protocol/gen/api_versions.h"
 #include "protocol/gen/create_partitions.h"
 #include "protocol/gen/create_topics.h"
@@ -310,6 +311,43 @@ START_TEST(describe)
 }
 END_TEST
 
+static int32_t hold_back(void *context, const struct request *request, enum api_quota kind, uint64_t amount)
+{
+    (void)context;
+    (void)amount;
+    return request->api->key == API_DESCRIBE_CLUSTER && kind == QUOTA_REQUEST ? 700 : 0;
+}
+
+/* KIP-219 (trap B136): the reply goes first, with the time in it, and then the connection is held back for as long;
+ * others are not. */
+START_TEST(who_is_over_quota_is_told_and_then_held_back)
+{
+    struct describe_cluster_request request;
+    struct describe_cluster_response *told = NULL;
+    struct node_call call;
+    int64_t began_ns = 0;
+
+    node_world_begin(&world, 13, 2);
+    world.node.broker->quota = hold_back;
+    describe_cluster_request_init(&request);
+    began_ns = world.sim.mono_ns;
+    told = ASK(describe_cluster, &request, 1, &call);
+    ck_assert_int_eq(told->throttle_time_ms, 700);
+    ck_assert_int_lt(world.sim.mono_ns - began_ns, INT64_C(500000000));
+    node_call_end(&call);
+    world.node.broker->quota = NULL;
+    told =
+        node_ask(&world, 2, &describe_cluster_request_message, &request, &describe_cluster_response_message, 1, &call);
+    ck_assert_int_eq(told->throttle_time_ms, 0);
+    ck_assert_int_lt(world.sim.mono_ns - began_ns, INT64_C(500000000));
+    node_call_end(&call);
+    told = ASK(describe_cluster, &request, 1, &call);
+    ck_assert_int_ge(world.sim.mono_ns - began_ns, INT64_C(700000000));
+    node_call_end(&call);
+    node_world_end(&world);
+}
+END_TEST
+
 /* A client's software that has no proper name is told so, and the others go on (KIP-511). */
 START_TEST(a_bad_software_name_is_refused_alone)
 {
@@ -339,4 +377,4 @@ END_TEST
 
 RUN_TESTS("broker/request", produce, fetch, list_offsets, metadata_of_what_may_not_be_seen,
           metadata_that_may_not_create, find_coordinator, topics_may_not_be_changed, init_producer_id, describe,
-          a_bad_software_name_is_refused_alone)
+          who_is_over_quota_is_told_and_then_held_back, a_bad_software_name_is_refused_alone)
