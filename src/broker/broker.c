@@ -17,12 +17,6 @@ const struct image_feature_range broker_features[] = {
 };
 const uint32_t broker_feature_count = sizeof(broker_features) / sizeof(broker_features[0]);
 
-enum {
-    STORED_MAX = 1 << 24,
-    SEQUENCE_ARENA_BYTES_MAX = 1024 * 1024,
-    MEMORY_RESERVE_BYTES = 8 * 1024 * 1024,
-};
-
 /* ---- connections ---- */
 
 static void on_request(void *context, struct connection *connection, struct exchange *exchange)
@@ -461,7 +455,7 @@ static enum err make_all(struct broker *broker, char message[BROKER_MESSAGE_CHAR
         err = make_shards(broker);
     if (err == ERR_OK)
         err = make_limits(broker, message);
-    budget_init(&broker->budget, memory, MEMORY_RESERVE_BYTES, memory - MEMORY_RESERVE_BYTES);
+    budget_init(&broker->budget, memory, BROKER_MEMORY_RESERVE_BYTES, memory - BROKER_MEMORY_RESERVE_BYTES);
     if (err == ERR_OK)
         err = make_connections(broker);
     if (err == ERR_OK)
@@ -487,9 +481,9 @@ enum err broker_new(const struct broker_env *env, const struct config *config, s
         goto out;
     assert(env->reactor_count > 0 && env->reactor_count < BROKER_REACTORS_MAX);
     broker->env = *env;
-    if (broker->env.memory_bytes_max < (uint64_t)2 * MEMORY_RESERVE_BYTES)
+    if (broker->env.memory_bytes_max < (uint64_t)2 * BROKER_MEMORY_RESERVE_BYTES)
         broker->env.memory_bytes_max =
-            env->memory_bytes_max == 0 ? BROKER_MEMORY_BYTES_DEFAULT : (uint64_t)2 * MEMORY_RESERVE_BYTES;
+            env->memory_bytes_max == 0 ? BROKER_MEMORY_BYTES_DEFAULT : (uint64_t)2 * BROKER_MEMORY_RESERVE_BYTES;
     if (env->descriptors_max == 0)
         broker->env.descriptors_max = BROKER_DESCRIPTORS_DEFAULT;
     broker->config = config;
@@ -502,8 +496,8 @@ enum err broker_new(const struct broker_env *env, const struct config *config, s
                                .level = (int)env->log_level};
     rng_fill(env->rng, random, sizeof(random));
     broker->incarnation = uuid_from_random(random);
-    arena_init(&broker->sequence_arena, SEQUENCE_ARENA_BYTES_MAX);
-    map_init(&broker->stored, rng_u64(env->rng), STORED_MAX);
+    arena_init(&broker->sequence_arena, BROKER_SEQUENCE_BYTES_MAX);
+    map_init(&broker->stored, rng_u64(env->rng), BROKER_STORED_MAX);
     err = make_all(broker, message);
     if (err == ERR_OK) {
         *out = broker;

@@ -21,10 +21,9 @@
 #include "base/loop.h"
 #include "base/net.h"
 #include "base/rng.h"
+#include "broker/broker_limits.h"
 #include "broker/config.h"
 #include "broker/listeners.h"
-
-enum { BROKER_REACTORS_MAX = 256, BROKER_MESSAGE_CHARS = 512 };
 
 /* The world as one broker sees it; all of it outlives the broker. */
 struct broker_env {

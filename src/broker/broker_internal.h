@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "broker/broker.h"
+#include "broker/broker_limits.h"
 #include "broker/broker_metrics.h"
 #include "broker/request.h"
 #include "broker/shard.h"
@@ -19,12 +20,6 @@
 #include "partition/log_dir.h"
 #include "raftmeta/format.h"
 #include "raftmeta/metadata_node.h"
-
-enum {
-    BROKER_LOG_DIRS_MAX = 64,
-    BROKER_MEMORY_BYTES_DEFAULT = 256 * 1024 * 1024,
-    BROKER_DESCRIPTORS_DEFAULT = 1024,
-};
 
 /* A partition found on disk at the start. */
 struct stored {

@@ -4,8 +4,6 @@
 #include "base/mem.h"
 #include "broker/broker_internal.h"
 
-enum { CHECKPOINT_INTERVAL_MS_MAX = 1000 }; /* a crash under full load leaves a second or two to be read again */
-
 static enum err write_one(struct broker *broker, uint32_t dir, enum log_dir_checkpoint which,
                           const struct partition_note *notes, struct checkpoint_offset *entries)
 {

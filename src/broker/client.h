@@ -9,12 +9,7 @@
 
 #include <stddef.h>
 
-enum {
-    CLIENT_SOFTWARE_CHARS_MAX = 63, /* longer names are cut */
-    /* Of Produce requests that execute beside each other: eight of librdkafka's largest, so that neither socket nor
-     * disk waits for the other, and not what a client without a window of its own would pour in. */
-    CLIENT_OVERLAP_BYTES_MAX = 8 * 1024 * 1024,
-};
+#include "broker/broker_limits.h"
 
 struct client {
     char name[CLIENT_SOFTWARE_CHARS_MAX + 1];

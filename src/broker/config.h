@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
+#include "broker/broker_limits.h"
 #include "broker/config_table.h"
 
 enum config_source {
@@ -32,8 +33,6 @@ struct config_slot {
 struct config {
     struct config_slot slots[CONFIG_KEY_COUNT];
 };
-
-enum { CONFIG_LINE_CHARS = 512, CONFIG_FILE_BYTES_MAX = 1024 * 1024 };
 
 /* A line about a problem; fatal ones end in a refused start. */
 typedef void config_report_fn(void *context, bool fatal, const char *line);

@@ -4,8 +4,6 @@
 #include "base/mem.h"
 #include "broker/broker_internal.h"
 
-enum { RESULT_ARENA_BYTES_MAX = 4 * 1024 * 1024 }; /* what is copied; the rest are file ranges */
-
 static void evaluate(struct fetch_part *part);
 
 /* The only place where the state changes, as fetch_part.h draws it. */
@@ -321,7 +319,7 @@ static void read_all(struct fetch_part *part)
     part->reads_left = 1; /* our own, so that it comes to 0 once */
     part->result = mem_calloc(1, sizeof(*part->result) + count * sizeof(struct fetch_item));
     if (part->result != NULL) {
-        arena_init(&part->result->arena, RESULT_ARENA_BYTES_MAX);
+        arena_init(&part->result->arena, FETCH_RESULT_BYTES_MAX);
         collect_items(part, part->result, count);
         part->reads_left += part->result->count;
         for (uint32_t i = 0, all = part->result->count; i < all; i++)

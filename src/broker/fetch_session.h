@@ -28,6 +28,7 @@
 #include "base/map.h"
 #include "base/rng.h"
 #include "base/uuid.h"
+#include "broker/broker_limits.h"
 #include "partition/partition.h"
 #include "protocol/gen/fetch.h"
 
@@ -36,11 +37,7 @@ struct fetch_part;
 enum {
     FETCH_SESSION_EPOCH_NONE = -1,
     FETCH_SESSION_EPOCH_FIRST = 0,
-    FETCH_PARTITIONS_MAX = 100 * 1000, /* of one session: what a frame can hold is more than anyone follows */
 };
-
-/* A session that nobody used for so long gives way to a new one; Kafka's number. */
-#define FETCH_SESSION_IDLE_NS (INT64_C(120) * 1000 * 1000 * 1000)
 
 struct fetch_entry {
     /* what the fetcher says */

@@ -6,9 +6,8 @@
 #define OTTLA_BROKER_LEADER_HINT_H
 
 #include "base/uuid.h"
+#include "broker/broker_limits.h"
 #include "raftmeta/image.h"
-
-enum { LEADER_IDS_MAX = 64 }; /* further ones go without an address: it is a hint */
 
 struct leader_ids {
     int32_t ids[LEADER_IDS_MAX];

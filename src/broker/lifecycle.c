@@ -6,8 +6,6 @@
 #include "broker/broker_internal.h"
 #include "broker/handlers.h"
 
-enum { HEARTBEAT_RETRY_MS = 10 };
-
 static void tell(struct broker *broker, enum err err)
 {
     broker_done_fn *done = broker->done;
@@ -107,7 +105,7 @@ static void heartbeat_done(struct metadata_request *request)
     } else if (request->request.broker_heartbeat.fenced) {
         broker->heartbeat_timer.fired = heartbeat_again;
         loop_timer_start(broker->env.controller, &broker->heartbeat_timer,
-                         loop_now_ns(broker->env.controller) + HEARTBEAT_RETRY_MS * INT64_C(1000000));
+                         loop_now_ns(broker->env.controller) + BROKER_HEARTBEAT_RETRY_MS * INT64_C(1000000));
     } else {
         begin_to_serve(broker);
     }

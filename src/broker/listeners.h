@@ -14,9 +14,8 @@
 
 #include "base/err.h"
 #include "base/net.h"
+#include "broker/broker_limits.h"
 #include "broker/config.h"
-
-enum { LISTENERS_MAX = 16, LISTENER_NAME_CHARS_MAX = 63 };
 
 /* As on the wire (RegisterBrokerRecord). */
 enum security_protocol { SECURITY_PLAINTEXT = 0, SECURITY_SSL = 1, SECURITY_SASL_PLAINTEXT = 2, SECURITY_SASL_SSL = 3 };

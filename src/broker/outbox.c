@@ -1,5 +1,6 @@
 #include "broker/outbox.h"
 
+#include "broker/broker_limits.h"
 #include "net/connection.h"
 
 static void hold(struct outbox *outbox, struct outbox_message *message)

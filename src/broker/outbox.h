@@ -16,8 +16,6 @@
 
 struct connection;
 
-enum { OUTBOX_RETRY_MS = 1 };
-
 /* Embedded in the work; borrowed until task.run is called. */
 struct outbox_message {
     struct loop_task task; /* run: set by the sender */

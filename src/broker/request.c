@@ -7,12 +7,6 @@
 #include "broker/handlers.h"
 #include "protocol/frame.h"
 
-enum {
-    ARENA_BYTES_MAX = 256 * 1024 * 1024, /* of one request, reply included; its frame is at most 100 MiB */
-    ARENA_SHARE_DIVISOR = 2,             /* and at most that part of the node's memory */
-    REPLY_BYTES_FREE = 1024 * 1024, /* a reply of so much may stay until its client has taken it; more is charged */
-};
-
 static void free_request(struct request *request)
 {
     struct client *client = connection_user(request->connection);
@@ -64,9 +58,9 @@ static void released(struct exchange *exchange, bool sent)
 
 static size_t arena_bytes_max(const struct broker *broker)
 {
-    uint64_t share = broker->env.memory_bytes_max / ARENA_SHARE_DIVISOR;
+    uint64_t share = broker->env.memory_bytes_max / REQUEST_ARENA_SHARE_DIVISOR;
 
-    return share < ARENA_BYTES_MAX ? (size_t)share : ARENA_BYTES_MAX;
+    return share < REQUEST_ARENA_BYTES_MAX ? (size_t)share : REQUEST_ARENA_BYTES_MAX;
 }
 
 /* What was allocated since the request was decoded stays until the client has taken the reply: many large ones that

@@ -3,8 +3,6 @@
 #include "base/assert.h"
 #include "broker/broker_internal.h"
 
-enum { PART_ARENA_BYTES_MAX = 128 * 1024 * 1024 }; /* a compressed batch is opened in it */
-
 struct scatter *scatter_new(struct request *request)
 {
     struct scatter *scatter = arena_alloc(&request->arena, sizeof(*scatter));
@@ -31,7 +29,7 @@ enum err scatter_add(struct scatter *scatter, struct scatter_op *op)
         part = arena_alloc(&scatter->request->arena, sizeof(*part));
         if (part == NULL)
             return ERR_NOMEM;
-        arena_init(&part->arena, PART_ARENA_BYTES_MAX);
+        arena_init(&part->arena, SCATTER_ARENA_BYTES_MAX);
         part->scatter = scatter;
         part->home = home;
         part->next = scatter->parts;

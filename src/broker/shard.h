@@ -30,13 +30,7 @@
 struct broker;
 struct shard;
 
-enum {
-    SHARD_HELD_STREAMS_MAX = 64,       /* that wait for the node to serve; more are turned away */
-    SHARD_DRAIN_MS_MAX = 5000,         /* of a stop: who has not taken its replies by then is cut off */
-    SHARD_SESSIONS_MEMORY_DIVISOR = 4, /* of the node's memory, for fetch sessions of all shards */
-    SHARD_PARTITIONS_MAX = 1 << 20,    /* of one shard; far over what a node's memory holds */
-    PARTITION_KEY_BYTES = UUID_BYTES + 4,
-};
+enum { PARTITION_KEY_BYTES = UUID_BYTES + 4 };
 
 /* A partition's key in maps. */
 struct partition_key {

@@ -9,6 +9,7 @@
 #define OTTLA_BROKER_TOPIC_CONFIG_H
 
 #include "base/arena.h"
+#include "broker/broker_limits.h"
 #include "broker/config.h"
 #include "partition/log_config.h"
 #include "raftmeta/controller.h"
@@ -33,8 +34,6 @@ struct config_standing_value {
     struct bytes value; /* null: unset */
     enum config_origin origin;
 };
-
-enum { CONFIG_STANDING_MAX = 12 };
 
 /* Where a value for key id stands: *count entries, the first one wins. own: the resource's entries (a topic's), NULL
  * without any; for broker keys the dynamic entries of the node and the cluster are found in the image. Values lie in

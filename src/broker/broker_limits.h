@@ -1,0 +1,59 @@
+/*
+ * broker_limits: the room's bounds, each with its unit in its name, why that number, and what happens at it.
+ */
+#ifndef OTTLA_BROKER_BROKER_LIMITS_H
+#define OTTLA_BROKER_BROKER_LIMITS_H
+
+#include <stdint.h>
+
+enum {
+    /* --- one request --- */
+    REQUEST_ARENA_BYTES_MAX = 256 * 1024 * 1024, /* reply included; its frame is at most 100 MiB. Beyond: no memory */
+    REQUEST_ARENA_SHARE_DIVISOR = 2,             /* and at most that part of the node's memory */
+    REPLY_BYTES_FREE = 1024 * 1024, /* a reply of so much may stay until its client has taken it; more is charged */
+    SCATTER_ARENA_BYTES_MAX = 128 * 1024 * 1024, /* of one home's part: a compressed batch is opened in it, and one over
+                                                    that is refused */
+    FETCH_RESULT_BYTES_MAX = 4 * 1024 * 1024,    /* that one home copies for a fetch; the rest are file ranges, and what
+                                                    finds no room comes with a later fetch */
+    FETCH_PARTITIONS_MAX = 100 * 1000, /* of one session: what a frame can hold is more than anyone follows. Refused */
+    LEADER_IDS_MAX = 64,               /* named in one reply; further ones go without an address: it is a hint */
+
+    /* --- one connection --- */
+    CLIENT_SOFTWARE_CHARS_MAX = 63, /* longer names are cut */
+    /* Of Produce requests that execute beside each other: eight of librdkafka's largest, so that neither socket nor
+     * disk waits for the other, and not what a client without a window of its own would pour in. Further ones wait. */
+    CLIENT_OVERLAP_BYTES_MAX = 8 * 1024 * 1024,
+
+    /* --- one shard --- */
+    SHARD_HELD_STREAMS_MAX = 64,       /* that wait for the node to serve; more are turned away */
+    SHARD_DRAIN_MS_MAX = 5000,         /* of a stop: who has not taken its replies by then is cut off */
+    SHARD_SESSIONS_MEMORY_DIVISOR = 4, /* of the node's memory, for fetch sessions of all shards; then none is cached */
+    SHARD_PARTITIONS_MAX = 1 << 20,    /* far over what a node's memory holds; more are not followed, and said so */
+    OUTBOX_RETRY_MS = 1,               /* a mailbox that was full is tried again: it drains in less */
+
+    /* --- one node --- */
+    BROKER_REACTORS_MAX = 256,                       /* more cores than any host we aim at */
+    BROKER_LOG_DIRS_MAX = 64,                        /* disks of one host; more stop the start */
+    BROKER_MEMORY_BYTES_DEFAULT = 256 * 1024 * 1024, /* where nobody says: a small container's */
+    BROKER_MEMORY_RESERVE_BYTES = 8 * 1024 * 1024,   /* that clients cannot touch: for quorum and controllers */
+    BROKER_DESCRIPTORS_DEFAULT = 1024,               /* Debian's limit of a process */
+    BROKER_STORED_MAX = 1 << 24,             /* partitions found on disk; each takes a directory, so disks end sooner */
+    BROKER_SEQUENCE_BYTES_MAX = 1024 * 1024, /* what the start's and the stop's own requests take */
+    BROKER_HEARTBEAT_RETRY_MS = 10,          /* after one that the controller refused while it became active */
+    BROKER_MESSAGE_CHARS = 512,              /* of what a start that failed says; it is cut */
+    CHECKPOINT_INTERVAL_MS_MAX = 1000,       /* a crash under full load leaves a second or two to be read again */
+    LISTENERS_MAX = 16,                      /* more stop the start */
+    LISTENER_NAME_CHARS_MAX = 63,            /* likewise */
+
+    /* --- configuration --- */
+    CONFIG_LINE_CHARS = 512,             /* of what is said about a key; it is cut */
+    CONFIG_FILE_BYTES_MAX = 1024 * 1024, /* a thousand times Kafka's own example; refused */
+    CONFIG_STANDING_MAX = 12,            /* places that may give one key a value; more are left out of what is told */
+};
+
+/* A fetch session that nobody used for so long gives way to a new one; Kafka's number. */
+#define FETCH_SESSION_IDLE_NS (INT64_C(120) * 1000 * 1000 * 1000)
+
+_Static_assert(SCATTER_ARENA_BYTES_MAX < REQUEST_ARENA_BYTES_MAX, "a part is less than its request");
+
+#endif
