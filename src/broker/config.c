@@ -457,6 +457,7 @@ static int64_t unit_ms(enum config_unit unit)
     case CONFIG_UNIT_HOURS:
         return 60 * 60 * 1000;
     case CONFIG_UNIT_NONE:
+    case CONFIG_UNIT_US:
     case CONFIG_UNIT_MS:
     case CONFIG_UNIT_BYTES:
     case CONFIG_UNIT_BYTES_PER_SECOND:

@@ -171,8 +171,16 @@ static int64_t type_max(const struct config_key *key)
 
 static const char *unit_phrase(enum config_unit unit)
 {
-    static const char *const phrases[] = {"",          " of milliseconds", " of seconds",         " of minutes",
-                                          " of hours", " of bytes",        " of bytes per second"};
+    static const char *const phrases[] = {
+        [CONFIG_UNIT_NONE] = "",
+        [CONFIG_UNIT_US] = " of microseconds",
+        [CONFIG_UNIT_MS] = " of milliseconds",
+        [CONFIG_UNIT_SECONDS] = " of seconds",
+        [CONFIG_UNIT_MINUTES] = " of minutes",
+        [CONFIG_UNIT_HOURS] = " of hours",
+        [CONFIG_UNIT_BYTES] = " of bytes",
+        [CONFIG_UNIT_BYTES_PER_SECOND] = " of bytes per second",
+    };
 
     return phrases[unit];
 }

@@ -37,6 +37,7 @@ enum config_type {
 
 enum config_unit {
     CONFIG_UNIT_NONE,
+    CONFIG_UNIT_US,
     CONFIG_UNIT_MS,
     CONFIG_UNIT_SECONDS,
     CONFIG_UNIT_MINUTES,

@@ -166,6 +166,7 @@ static void leave(struct loop_task *task)
 static enum err make_workers(struct process *process)
 {
     int32_t wanted = config_int(process->config, CONFIG_OTTLA_REACTORS);
+    int64_t spin_ns = config_int(process->config, CONFIG_OTTLA_SPIN_US) * INT64_C(1000);
     uint32_t reactors = wanted > 0 ? (uint32_t)wanted : cpu_count();
 
     if (reactors >= BROKER_REACTORS_MAX)
@@ -177,7 +178,7 @@ static enum err make_workers(struct process *process)
     for (uint32_t i = 0; i <= reactors; i++) {
         char name[CRASH_NAME_BYTES_MAX];
         struct reactor_config config = {
-            .name = name, .index = i, .clock = &process->clock, .io_pool = process->io_pool};
+            .name = name, .index = i, .clock = &process->clock, .io_pool = process->io_pool, .spin_ns = spin_ns};
         enum err err = ERR_OK;
 
         (void)snprintf(name, sizeof(name), i < reactors ? "reactor-%u" : "controller", i);

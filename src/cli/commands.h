@@ -13,6 +13,7 @@ struct command {
     int (*run)(int argc, char **argv);
 };
 
+extern const struct command command_config;
 extern const struct command command_protocol;
 extern const struct command command_serve;
 extern const struct command command_version;
