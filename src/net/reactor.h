@@ -36,7 +36,8 @@ struct reactor_config {
 
 /* ERR_NOMEM, ERR_NO_DESCRIPTORS. */
 MUST_CHECK enum err reactor_new(const struct reactor_config *config, struct reactor **reactor);
-/* Not while its thread runs. Messages that are left are dropped unseen. NULL does nothing. */
+/* Not while its thread runs, and not before its I/O pool is gone: a thread of that wakes it after it has mailed a job.
+ * Messages that are left are dropped unseen. NULL does nothing. */
 void reactor_free(struct reactor *reactor);
 /* Starts its thread. ERR_LIMIT: no more threads. */
 MUST_CHECK enum err reactor_start(struct reactor *reactor);

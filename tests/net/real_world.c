@@ -116,12 +116,12 @@ void real_world_stop(struct real_world *world)
         reactor_stop(world->reactors[i]);
     for (uint32_t i = 0; i < world->reactor_count; i++)
         reactor_join(world->reactors[i]);
+    io_pool_free(world->io_pool);
     for (uint32_t i = 0; i < world->reactor_count; i++) {
         connections_free(world->connections[i]);
         reactor_free(world->reactors[i]);
     }
     socket_net_free(world->net);
-    io_pool_free(world->io_pool);
     ck_assert_uint_eq(atomic_load(&world->budget.used), 0);
 }
 

@@ -325,8 +325,10 @@ START_TEST(jobs_run_elsewhere_and_end_at_home)
     loop_post(jobs_loop, &submit_task);
     while (atomic_load(&jobs_done) < JOBS)
         usleep(100);
-    finish(reactor);
+    reactor_stop(reactor);
+    reactor_join(reactor);
     io_pool_free(pool);
+    reactor_free(reactor);
     mem_free(works);
 }
 END_TEST
