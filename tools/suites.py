@@ -202,6 +202,8 @@ def unit(suite):
 
 SIM_SEEDS = '1-1000'
 SIM_SEEDS_ASAN = '1-300'
+SIM_SCENARIOS = ('topics_come_and_go', 'impatient_clients', 'full_disk', 'failed_sync')
+SIM_SCENARIO_SEEDS = '1-25'
 
 
 def simulation(suite):
@@ -216,7 +218,11 @@ def simulation(suite):
                [release, '--seeds', SIM_SEEDS, '--also', 'tests/sim/seeds', '--seconds', str(int(seconds)), '--write', hashes], 'sim-release')
     suite.step(f'the same traces, seeds {SIM_SEEDS_ASAN}, ASan and UBSan',
                [asan, '--seeds', SIM_SEEDS_ASAN, '--seconds', str(int(seconds)), '--expect', hashes], 'sim-asan', counts=False)
-    for log in ('sim-release', 'sim-asan'):
+    for scenario in SIM_SCENARIOS:
+        suite.step(f'{scenario}, seeds {SIM_SCENARIO_SEEDS}, release build',
+                   [release, '--scenario', scenario, '--seeds', SIM_SCENARIO_SEEDS, '--seconds', str(int(seconds / 4))],
+                   f'sim-{scenario}', counts=False)
+    for log in ('sim-release', 'sim-asan', *(f'sim-{scenario}' for scenario in SIM_SCENARIOS)):
         with open(os.path.join(LOGS, log + '.log'), encoding='utf-8', errors='replace') as file:
             for line in re.findall(r'^sim: \d+ (?:runs|trace).*$', file.read().replace('\r', '\n'), re.M):
                 print('  ' + line, flush=True)

@@ -45,7 +45,6 @@ struct quorum_proposal {
     struct quorum *quorum;
     struct log_append append;
     struct quorum_proposal *next;
-    bool dropped;
 };
 
 struct quorum_ops {

@@ -218,11 +218,26 @@ static void start(struct quorum *quorum)
 
 /* --- proposals --- */
 
-/* What is queued behind a failed append cannot continue the log; nor can it be asked to. */
+static void take_first(struct quorum_single *single)
+{
+    struct quorum_proposal *proposal = single->first;
+
+    single->first = proposal->next;
+    if (single->first == NULL)
+        single->last = NULL;
+    mem_free(proposal->batches);
+    mem_free(proposal);
+}
+
+/* What is queued behind a failed append does not continue the log; a smaller one might even find room. */
 static void drop_rest(struct quorum_single *single)
 {
-    for (struct quorum_proposal *at = single->first; at != NULL; at = at->next)
-        at->dropped = true;
+    while (single->first != NULL) {
+        bool queued = partition_log_append_cancel(single->options.log, &single->first->append);
+
+        assert(queued);
+        take_first(single);
+    }
 }
 
 static void written(struct log_append *op)
@@ -230,19 +245,12 @@ static void written(struct log_append *op)
     struct quorum_proposal *proposal = LIST_ENTRY(op, struct quorum_proposal, append);
     struct quorum_single *single = of(proposal->quorum);
     enum err err = op->err;
-    bool dropped = proposal->dropped;
     bool lazy = proposal->lazy;
     int64_t end = proposal->last_offset + 1;
 
     assert(single->first == proposal); /* appends complete in order */
-    single->first = proposal->next;
-    if (single->first == NULL)
-        single->last = NULL;
-    mem_free(proposal->batches);
-    mem_free(proposal);
-    if (dropped) {
-        assert(err != ERR_OK);
-    } else if (err == ERR_OK) {
+    take_first(single);
+    if (err == ERR_OK) {
         if (!lazy || single->stopping)
             want(single, end);
     } else if (partition_log_failed(single->options.log)) {
@@ -261,7 +269,6 @@ static void propose(struct quorum *quorum, struct quorum_proposal *proposal)
     assert(single->phase == SINGLE_LEADING || single->phase == SINGLE_FAILED);
     proposal->quorum = quorum;
     proposal->next = NULL;
-    proposal->dropped = false;
     proposal->append = (struct log_append){.batches = proposal->batches,
                                            .size = proposal->size,
                                            .origin = LOG_ORIGIN_GIVEN,

@@ -207,6 +207,44 @@ START_TEST(many_requests_share_a_sync)
 }
 END_TEST
 
+/* Changes that queue while the tail of a refused one is cut off are refused with the first that finds no room, the
+ * small ones too that would: they do not continue the log. */
+START_TEST(a_full_disk_leaves_no_gap)
+{
+    enum { LARGE = 3, LITTLE_BYTES = 3000, PARTITIONS_LARGE = 200 };
+    uint32_t made = 0;
+
+    meta_world_begin(&world, 11);
+    memset(&crowd, 0, sizeof(crowd));
+    ck_assert_int_eq(meta_world_start(&world), ERR_OK);
+    ck_assert_int_gt(meta_world_register(&world), 0);
+    world.disk.capacity_bytes = world.disk.used_bytes + LITTLE_BYTES;
+    for (uint32_t i = 0; i < CROWD; i++) {
+        (void)snprintf(crowd.names[i], sizeof(crowd.names[i]), "topic%u", i);
+        crowd.topics[i] = (struct create_topic){.name = bytes_of_text(crowd.names[i]),
+                                                .partition_count = i < LARGE ? PARTITIONS_LARGE : 1,
+                                                .replication_factor = 1};
+        crowd.requests[i] = (struct metadata_request){.home = world.reactor, .done = count_answer};
+        crowd.requests[i].request.type = CONTROLLER_CREATE_TOPICS;
+        crowd.requests[i].request.arena = &world.arena;
+        crowd.requests[i].request.create_topics = (struct create_topics){.topics = &crowd.topics[i], .count = 1};
+        metadata_node_request(world.node, &crowd.requests[i]);
+    }
+    ck_assert(sim_run(&world.sim, world.sim.mono_ns + INT64_C(60000000000), all_answered, NULL));
+    for (uint32_t i = 0; i < CROWD; i++)
+        made += crowd.requests[i].request.err == ERR_OK;
+    ck_assert_int_eq(crowd.requests[0].request.err, ERR_KAFKA_STORAGE_ERROR);
+    ck_assert_uint_eq(image_topic_count(world.image), made);
+    world.disk.capacity_bytes = UINT64_MAX;
+    ck_assert_int_eq(meta_world_create(&world, "after", 1), ERR_OK);
+    meta_world_stop(&world);
+    ck_assert_int_eq(meta_world_start(&world), ERR_OK);
+    ck_assert_uint_eq(image_topic_count(world.image), made + 1);
+    meta_world_stop(&world);
+    meta_world_end(&world);
+}
+END_TEST
+
 /* An idle minute: the log moves twice a second, the disk is asked for a sync every ten seconds. */
 START_TEST(idle_costs_next_to_nothing)
 {
@@ -393,6 +431,7 @@ int main(void)
     tcase_add_test(tcase, a_failed_sync_ends_the_node);
     tcase_add_test(tcase, a_full_disk_is_not_an_outage);
     tcase_add_test(tcase, many_requests_share_a_sync);
+    tcase_add_test(tcase, a_full_disk_leaves_no_gap);
     tcase_add_test(tcase, idle_costs_next_to_nothing);
     tcase_add_test(tcase, a_snapshot_spares_the_log);
     tcase_add_test(tcase, kafkas_directory_is_taken_over);

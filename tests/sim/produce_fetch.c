@@ -1,4 +1,14 @@
-#include "sim/produce_fetch.h"
+/*
+ * One node with two reactors; a producer with an idempotent id pipelines batches to
+ * partitions on both, a consumer follows them with long polls, connections break now and then, every I/O completion is
+ * delayed and reordered; in most runs the node is killed in the middle, or (flush.messages=1) loses its power, and
+ * starts again; then it stops cleanly, starts once more, and all is read and written on; at last the faults stop.
+ *
+ * Holds     after every step: sim_node_check, and what was acknowledged is there to be read. Record n of a partition is
+ * the n-th that the producer sent there, once, whatever broke meanwhile; what was acknowledged is there after the
+ * restart; a batch sent again after it keeps its offset; all ends in time, and without faults at once.
+ */
+#include "sim/scenario.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -487,7 +497,7 @@ static void produce_and_read(struct scenario *s)
     run_until(s, is_quiet, "the last fetch's answer");
 }
 
-void produce_fetch_run(uint64_t seed, bool chatty, struct produce_fetch_outcome *outcome)
+void produce_fetch_run(uint64_t seed, bool chatty, struct sim_outcome *outcome)
 {
     struct scenario *s = mem_calloc(1, sizeof(*s));
 
@@ -529,7 +539,7 @@ void produce_fetch_run(uint64_t seed, bool chatty, struct produce_fetch_outcome 
     s->crash_at = INT64_MAX;
     produce_and_read(s);
 
-    *outcome = (struct produce_fetch_outcome){
+    *outcome = (struct sim_outcome){
         .trace_hash = s->sim.trace_hash,
         .steps = s->sim.steps,
         .breaks = s->breaks,

@@ -157,8 +157,9 @@ void sim_client_deinit(struct sim_client *client)
     free(client->in);
 }
 
-void sim_client_call(struct sim_client *client, const struct message_type *request_type, const void *request,
-                     const struct message_type *response_type, int16_t version, struct sim_call *call)
+/* Into the bytes that wait to be sent. */
+static void encode(struct sim_client *client, const struct message_type *request_type, const void *request,
+                   int16_t version, int32_t correlation_id)
 {
     struct arena arena;
     struct slice *slices = NULL;
@@ -166,15 +167,9 @@ void sim_client_call(struct sim_client *client, const struct message_type *reque
     size_t size = 0;
     enum err err = ERR_OK;
 
-    call->response_type = response_type;
-    call->api_key = request_type->api_key;
-    call->version = version;
-    call->response = NULL;
-    call->correlation_id = client->next_correlation_id++;
-    list_node_init(&call->node);
     arena_init(&arena, CALL_ARENA_BYTES);
-    err = frame_encode_request(request_type, version, call->correlation_id, bytes_of_text(client->client_id), request,
-                               &arena, &slices, &slice_count);
+    err = frame_encode_request(request_type, version, correlation_id, bytes_of_text(client->client_id), request, &arena,
+                               &slices, &slice_count);
     assert(err == ERR_OK);
     for (uint32_t i = 0; i < slice_count; i++)
         size += slices[i].size;
@@ -183,7 +178,13 @@ void sim_client_call(struct sim_client *client, const struct message_type *reque
     for (uint32_t i = 0; i < slice_count; i++)
         append(&client->out, &client->out_size, &client->out_room, slices[i].data, slices[i].size);
     arena_deinit(&arena);
-    list_add_last(&client->calls, &call->node);
+}
+
+/* Goes on sending, connecting first where needed. */
+static void go_on(struct sim_client *client)
+{
+    enum err err = ERR_OK;
+
     if (client->stream != NULL) {
         net_want(client->stream, true, true);
     } else if (!client->connecting) {
@@ -191,6 +192,27 @@ void sim_client_call(struct sim_client *client, const struct message_type *reque
         err = net_connect(&client->host->net, client->loop, &client->address, on_connected, client);
         assert(err == ERR_OK);
     }
+}
+
+void sim_client_call(struct sim_client *client, const struct message_type *request_type, const void *request,
+                     const struct message_type *response_type, int16_t version, struct sim_call *call)
+{
+    call->response_type = response_type;
+    call->api_key = request_type->api_key;
+    call->version = version;
+    call->response = NULL;
+    call->correlation_id = client->next_correlation_id++;
+    list_node_init(&call->node);
+    encode(client, request_type, request, version, call->correlation_id);
+    list_add_last(&client->calls, &call->node);
+    go_on(client);
+}
+
+void sim_client_tell(struct sim_client *client, const struct message_type *request_type, const void *request,
+                     int16_t version)
+{
+    encode(client, request_type, request, version, client->next_correlation_id++);
+    go_on(client);
 }
 
 void sim_client_break(struct sim_client *client)

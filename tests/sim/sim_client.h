@@ -50,6 +50,9 @@ void sim_client_deinit(struct sim_client *client);
 /* Sends, connecting first where needed. request: of request_type, read within the call. */
 void sim_client_call(struct sim_client *client, const struct message_type *request_type, const void *request,
                      const struct message_type *response_type, int16_t version, struct sim_call *call);
+/* Sends what gets no answer (Produce with acks=0). */
+void sim_client_tell(struct sim_client *client, const struct message_type *request_type, const void *request,
+                     int16_t version);
 /* Breaks the connection; calls under way get ERR_CLOSED. */
 void sim_client_break(struct sim_client *client);
 

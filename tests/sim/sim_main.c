@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
-#include "sim/produce_fetch.h"
+#include "sim/scenario.h"
 
 struct options {
     uint64_t first;
@@ -19,6 +19,7 @@ struct options {
     const char *also;   /* and the seeds that stand at the beginning of its lines */
     const char *write;  /* seed and trace hash of each run go there */
     const char *expect; /* ... and must be as they stand there */
+    const struct sim_scenario *scenario;
     bool chatty;
 };
 
@@ -40,13 +41,15 @@ struct campaign {
 };
 
 static const char usage[] =
-    "usage: tools/sim [--seed N | --seeds FIRST-LAST | --fresh COUNT] [--also FILE] [--seconds S] [--write FILE] "
+    "usage: tools/sim [--scenario NAME] [--seed N | --seeds FIRST-LAST | --fresh COUNT] [--also FILE] [--seconds S] "
+    "[--write FILE] "
     "[--expect FILE] [-v]\n"
     "\n"
     "Runs a whole broker and its clients in a simulated world, once for each seed: disk, network, clocks and threads "
     "are\n"
     "simulated, and the seed decides what happens when. The same seed is the same run on every build.\n"
     "\n"
+    "  --scenario NAME      what to run (produce_fetch when nothing is said); see below\n"
     "  --seed N             one seed, the broker's log lines with it\n"
     "  --seeds FIRST-LAST   these (1-1000 when nothing is said)\n"
     "  --fresh COUNT        as many that nobody ran before; one that fails belongs into tests/sim/seeds\n"
@@ -74,9 +77,17 @@ static bool range(const char *text, uint64_t *first, uint64_t *last)
     return errno == 0 && *end == '-' && number(end + 1, last) && *first <= *last;
 }
 
+static const struct sim_scenario *find_scenario(const char *name)
+{
+    for (uint32_t i = 0; i < sim_scenario_count; i++)
+        if (strcmp(sim_scenarios[i].name, name) == 0)
+            return &sim_scenarios[i];
+    return NULL;
+}
+
 static bool parse(int argc, char **argv, struct options *options)
 {
-    *options = (struct options){.first = 1, .last = 1000, .seconds = UINT64_MAX};
+    *options = (struct options){.first = 1, .last = 1000, .seconds = UINT64_MAX, .scenario = &sim_scenarios[0]};
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         bool good = true;
@@ -89,6 +100,9 @@ static bool parse(int argc, char **argv, struct options *options)
             good = number(value, &options->first);
             options->last = options->first;
             options->chatty = true;
+        } else if (strcmp(argv[i], "--scenario") == 0) {
+            options->scenario = find_scenario(value);
+            good = options->scenario != NULL;
         } else if (strcmp(argv[i], "--seeds") == 0) {
             good = range(value, &options->first, &options->last);
         } else if (strcmp(argv[i], "--fresh") == 0) {
@@ -132,13 +146,14 @@ static bool out_of_time(struct campaign *campaign)
 
 static void run(struct campaign *campaign, uint64_t seed)
 {
-    struct produce_fetch_outcome outcome;
+    const struct sim_scenario *scenario = campaign->options.scenario;
+    struct sim_outcome outcome;
     uint64_t other = 0;
 
     /* Out before the first step: a crash must not swallow it. */
-    printf("sim: rerun with tools/sim --seed %" PRIu64 "\r", seed);
+    printf("sim: rerun with tools/sim --scenario %s --seed %" PRIu64 "\r", scenario->name, seed);
     fflush(stdout);
-    produce_fetch_run(seed, campaign->options.chatty, &outcome);
+    scenario->run(seed, campaign->options.chatty, &outcome);
     campaign->runs++;
     campaign->steps += outcome.steps;
     campaign->breaks += outcome.breaks;
@@ -212,6 +227,9 @@ int main(int argc, char **argv)
         bool asked = argc == 2 && strcmp(argv[1], "--help") == 0;
 
         fputs(usage, asked ? stdout : stderr);
+        for (uint32_t i = 0; i < sim_scenario_count; i++)
+            fprintf(asked ? stdout : stderr, "%s  %-20s %s\n", i == 0 ? "\nscenarios:\n" : "", sim_scenarios[i].name,
+                    sim_scenarios[i].what);
         return asked ? 0 : 2;
     }
     if (!open_file(campaign.options.write, "w", &campaign.writes) ||

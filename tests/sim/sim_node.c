@@ -12,7 +12,7 @@ static void write_line(struct log_sink *sink, enum log_level level, const char *
     const struct sim_node *node =
         (const struct sim_node *)(const void *)((char *)sink - offsetof(struct sim_node, log_sink));
 
-    if (node->chatty || level == LOG_ERROR)
+    if (node->chatty || (level == LOG_ERROR && !node->silent))
         fprintf(stderr, "%.*s\n", (int)size, line);
 }
 

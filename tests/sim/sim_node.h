@@ -30,6 +30,7 @@ struct sim_node {
     struct loop *controller;
     struct log_sink log_sink;
     bool chatty; /* log lines go to standard error */
+    bool silent; /* not even those of errors, which the test brings about itself */
     struct config config;
     struct broker *broker;
     bool told;

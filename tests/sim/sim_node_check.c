@@ -7,11 +7,10 @@ static int64_t *seen_high_watermark(struct sim_node *node, struct uuid topic_id,
 {
     struct sim_node_seen *seen = node->seen;
 
-    for (uint32_t i = 0; i < node->seen_count; i++, seen++)
+    for (uint32_t i = 0; i < node->seen_count && i < SIM_NODE_PARTITIONS_MAX; i++, seen++)
         if (uuid_equal(seen->topic_id, topic_id) && seen->index == index)
             return &seen->high_watermark;
-    assert(node->seen_count < SIM_NODE_PARTITIONS_MAX);
-    node->seen_count++;
+    seen = &node->seen[node->seen_count++ % SIM_NODE_PARTITIONS_MAX]; /* the oldest gives way: topics come and go */
     *seen = (struct sim_node_seen){topic_id, index, 0};
     return &seen->high_watermark;
 }
