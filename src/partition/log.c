@@ -282,6 +282,7 @@ static void idle_done(struct loop_job *base)
         }
     } else if (job->err != ERR_OK) {
         (void)log_storage_error(log, job->err, "indexes not written");
+        log_use(log); /* asked again when it has been idle once more, not at once */
     }
     mem_free(job);
     log_timer_set(log);
@@ -295,8 +296,10 @@ static void files_give_back(struct partition_log *log)
     if (!is_at_rest(log) || log->segment_count == 0 || log->closing != NULL || log->failed)
         return;
     job = mem_calloc(1, sizeof(*job) + log->segment_count * sizeof(job->tails[0]));
-    if (job == NULL)
-        return; /* they stay open until the timer asks again */
+    if (job == NULL) { /* they stay open until it has been idle once more */
+        log_use(log);
+        return;
+    }
     job->job.run = idle_run;
     job->job.done = idle_done;
     job->log = log;
@@ -342,6 +345,8 @@ void log_timer_set(struct partition_log *log)
         due = log->unsynced_since_ns + sync_interval_ns(log);
     if (log->open_files > 0 && !log->giving_back && log->last_use_ns + idle_ns(log) < due)
         due = log->last_use_ns + idle_ns(log);
+    if (producer_state_count(&log->producers) > 0 && log->expired_ns + PARTITION_EXPIRE_EVERY_NS < due)
+        due = log->expired_ns + PARTITION_EXPIRE_EVERY_NS;
     if (due == INT64_MAX)
         loop_timer_stop(log->env->loop, &log->timer);
     else if (log->timer.heap_slot == 0 || log->timer.due_ns > due)
@@ -362,7 +367,19 @@ static void timer_fired(struct loop_timer *timer)
         else
             log_use(log);
     }
+    if (now >= log->expired_ns + PARTITION_EXPIRE_EVERY_NS) {
+        log->expired_ns = now;
+        log_producers_expire(log);
+    }
     log_timer_set(log);
+}
+
+void log_producers_expire(struct partition_log *log)
+{
+    int64_t expiry_ms =
+        log->env->limits.producer_expiry_ms > 0 ? log->env->limits.producer_expiry_ms : PARTITION_PRODUCER_EXPIRY_MS;
+
+    producer_state_expire(&log->producers, clock_wall_ms(log->env->clock) - expiry_ms);
 }
 
 void partition_log_adopt(struct partition_log *log)
@@ -372,12 +389,12 @@ void partition_log_adopt(struct partition_log *log)
     log->adopted = true;
     log->timer.fired = timer_fired;
     log->last_use_ns = loop_now_ns(log->env->loop);
+    log->expired_ns = log->last_use_ns;
     if (log->segment_count > 0 && log->config.segment_jitter_ms > 0)
         log_last_segment(log)->jitter_ms = (int64_t)rng_below(log->env->rng, (uint64_t)log->config.segment_jitter_ms);
-    if (log->unsynced_bytes > 0) { /* what recovery found above the recovery point */
+    if (log->unsynced_bytes > 0) /* what recovery found above the recovery point */
         log->unsynced_since_ns = log->last_use_ns;
-        log_timer_set(log);
-    }
+    log_timer_set(log);
 }
 
 /* --- failure, change, jobs --- */

@@ -67,6 +67,7 @@ struct partition_log {
     uint32_t open_files;
     bool giving_back; /* a job is about to close the files */
     int64_t last_use_ns;
+    int64_t expired_ns; /* when silent producers were last forgotten */
 
     void (*changed)(void *context);
     void *changed_context;
@@ -100,6 +101,9 @@ void log_job_ended(struct partition_log *log);
 /* Opens the segment's file and reads its indexes by a job; when it is through, waiting appends and reads go on, or are
  * failed. ERR_NOMEM: there is no job. */
 MUST_CHECK enum err log_segment_open(struct partition_log *log, struct segment *segment);
+
+/* Forgets the producers that have been silent for producer.id.expiration.ms. */
+void log_producers_expire(struct partition_log *log);
 
 /* --- log_append.c --- */
 

@@ -359,8 +359,6 @@ static enum err offsets_settle(struct opening *opening)
 {
     struct partition_log *log = opening->log;
     const struct partition_log_spec *spec = opening->spec;
-    int64_t expiry =
-        log->env->limits.producer_expiry_ms > 0 ? log->env->limits.producer_expiry_ms : PARTITION_PRODUCER_EXPIRY_MS;
     enum err err = ERR_OK;
 
     if (log->segment_count > 0 && log_last_segment(log)->end_offset < spec->start_offset) {
@@ -391,7 +389,7 @@ static enum err offsets_settle(struct opening *opening)
         log->unsynced_bytes = 1; /* not known; enough for the timer to sync it */
     epoch_cache_truncate_end(&log->epochs, log->end_offset);
     epoch_cache_truncate_start(&log->epochs, log->start_offset);
-    producer_state_expire(&log->producers, clock_wall_ms(log->env->clock) - expiry);
+    log_producers_expire(log);
     return ERR_OK;
 }
 

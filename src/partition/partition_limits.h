@@ -6,9 +6,10 @@
 
 #include <stdint.h>
 
-#define PARTITION_SYNC_INTERVAL_NS   INT64_C(1000000000)  /* a second of writing is what a power cut may cost */
-#define PARTITION_IDLE_NS            INT64_C(60000000000) /* a minute: longer than the pause between two polls */
-#define PARTITION_PRODUCER_EXPIRY_MS INT64_C(86400000)    /* Kafka's producer.id.expiration.ms */
+#define PARTITION_SYNC_INTERVAL_NS   INT64_C(1000000000)   /* a second of writing is what a power cut may cost */
+#define PARTITION_IDLE_NS            INT64_C(60000000000)  /* a minute: longer than the pause between two polls */
+#define PARTITION_PRODUCER_EXPIRY_MS INT64_C(86400000)     /* Kafka's producer.id.expiration.ms */
+#define PARTITION_EXPIRE_EVERY_NS    INT64_C(600000000000) /* Kafka's producer.id.expiration.check.interval.ms */
 /* A directory of an earlier topic of the name is on its way out: it goes once that one's last sync has ended. */
 #define PARTITION_LOAD_AGAIN_NS    INT64_C(20000000)
 #define PARTITION_LOAD_PATIENCE_NS INT64_C(60000000000)

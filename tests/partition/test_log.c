@@ -334,6 +334,56 @@ START_TEST(a_directory_of_another_topic_is_refused)
 }
 END_TEST
 
+/* What could not be written for want of room is tried again when the log has been idle once more, not without a pause.
+ */
+START_TEST(an_idle_log_on_a_full_disk_asks_now_and_then)
+{
+    struct partition_log *log = NULL;
+    uint64_t calls = 0;
+
+    world_begin(&world, 9);
+    log = world_log(&world);
+    for (int i = 0; i < 40; i++)
+        world_append(&world, log, &(struct batch_make){.value_bytes = 1000});
+    ck_assert_int_eq(world_sync(&world, log), ERR_OK);
+    world.disk.capacity_bytes = world.disk.used_bytes;
+    calls = world.disk.calls[SIM_FS_ANY];
+    world_pass(&world, INT64_C(600000000000));
+    ck_assert_uint_gt(world.disk.calls[SIM_FS_ANY], calls);
+    ck_assert_uint_lt(world.disk.calls[SIM_FS_ANY], calls + 200);
+    world.disk.capacity_bytes = UINT64_MAX;
+    world_append(&world, log, &(struct batch_make){.value_bytes = 1000});
+    world_close(&world, log);
+    world_end(&world);
+}
+END_TEST
+
+/* producer.id.expiration.ms while the log is open, and without anybody touching it. */
+START_TEST(silent_producers_are_forgotten)
+{
+    struct partition_log *log = NULL;
+    struct batch_make make = {.value_bytes = 10, .producer_id = 7, .base_sequence = 0};
+    struct appended appended;
+    size_t size = 0;
+    uint8_t *batch = NULL;
+
+    world_begin(&world, 10);
+    world.env.limits.producer_expiry_ms = 60000;
+    log = world_log(&world);
+    make.timestamp = clock_wall_ms(&world.sim.clock);
+    ck_assert_int_eq(world_append(&world, log, &make), 0);
+    make.base_sequence = 5; /* a gap, as long as it is known */
+    batch = make_batch(&make, &size);
+    ck_assert_int_eq(world_append_run(&world, log, batch, size, LOG_ORIGIN_CLIENT, &appended),
+                     ERR_OUT_OF_ORDER_SEQUENCE_NUMBER);
+    world_pass(&world, INT64_C(700000000000));
+    ck_assert_int_eq(world_append_run(&world, log, batch, size, LOG_ORIGIN_CLIENT, &appended), ERR_OK);
+    mem_free(batch);
+    world_close(&world, log);
+    world_end(&world);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("log");
@@ -351,6 +401,8 @@ int main(void)
     tcase_add_test(tests, damage_is_not_served);
     tcase_add_test(tests, deletion_leaves_nothing);
     tcase_add_test(tests, a_directory_of_another_topic_is_refused);
+    tcase_add_test(tests, an_idle_log_on_a_full_disk_asks_now_and_then);
+    tcase_add_test(tests, silent_producers_are_forgotten);
     tcase_set_timeout(tests, 60);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);
