@@ -58,15 +58,8 @@ void handle_describe_cluster(struct request *request, void *body)
     int8_t serves = request->listener->is_controller ? ENDPOINTS_OF_CONTROLLERS : ENDPOINTS_OF_BROKERS;
     enum err err = ERR_OK;
 
+    /* With an error everything else is as in an empty reply. */
     describe_cluster_response_init(&response);
-    response.endpoint_type = in->endpoint_type;
-    response.cluster_id = bytes_of_text(request->broker->cluster_id);
-    response.controller_id = request->broker->node_id;
-    if (in->include_cluster_authorized_operations)
-        response.cluster_authorized_operations =
-            request_may(request, MAY_DESCRIBE, ON_CLUSTER, BYTES_LITERAL("kafka-cluster"))
-                ? request_operations(request, ON_CLUSTER, BYTES_LITERAL("kafka-cluster"))
-                : 0;
     if (in->endpoint_type != ENDPOINTS_OF_BROKERS && in->endpoint_type != ENDPOINTS_OF_CONTROLLERS) {
         response.error_code = err_wire(ERR_UNSUPPORTED_ENDPOINT_TYPE);
         request_reply(request, &response);
@@ -77,6 +70,14 @@ void handle_describe_cluster(struct request *request, void *body)
         request_reply(request, &response);
         return;
     }
+    response.endpoint_type = in->endpoint_type;
+    response.cluster_id = bytes_of_text(request->broker->cluster_id);
+    response.controller_id = request->broker->node_id;
+    if (in->include_cluster_authorized_operations)
+        response.cluster_authorized_operations =
+            request_may(request, MAY_DESCRIBE, ON_CLUSTER, BYTES_LITERAL("kafka-cluster"))
+                ? request_operations(request, ON_CLUSTER, BYTES_LITERAL("kafka-cluster"))
+                : 0;
     response.brokers =
         request_array(request, request->image == NULL ? 1 : (size_t)image_broker_count(request->image) + 1,
                       sizeof(*response.brokers));

@@ -171,6 +171,9 @@ static bool fill_asked(struct metadata *metadata, uint32_t i, struct metadata_re
         err = ERR_TOPIC_AUTHORIZATION_FAILED;
     } else {
         err = missing_error(metadata, i);
+        /* Apache Kafka answers that for what is not there, too. */
+        if (metadata->in->include_topic_authorized_operations && err != ERR_TOPIC_AUTHORIZATION_FAILED)
+            out->topic_authorized_operations = request_operations(request, ON_TOPIC, in->name);
     }
     out->error_code = err_wire(err);
     out->is_internal = !metadata->by_id && topic_is_internal(in->name);

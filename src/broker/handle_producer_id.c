@@ -3,6 +3,8 @@
 #include "broker/handlers.h"
 #include "protocol/gen/init_producer_id.h"
 
+enum { NO_PRODUCER_ID = -1, NO_PRODUCER_EPOCH = -1 };
+
 struct producer_id_wait {
     struct list_node node; /* in the shard's list of those that wait for a block */
     struct request *request;
@@ -94,6 +96,10 @@ void handle_init_producer_id(struct request *request, void *body)
     if (!request_may(request, MAY_IDEMPOTENT_WRITE, ON_CLUSTER, BYTES_LITERAL("kafka-cluster")) &&
         !request_may(request, MAY_WRITE, ON_TOPIC, BYTES_LITERAL(""))) {
         answer(wait, ERR_CLUSTER_AUTHORIZATION_FAILED, -1);
+        return;
+    }
+    if ((in->producer_id == NO_PRODUCER_ID) != (in->producer_epoch == NO_PRODUCER_EPOCH)) {
+        answer(wait, ERR_INVALID_REQUEST, -1);
         return;
     }
     list_add_last(&request->shard->producer_ids.waiting, &wait->node);

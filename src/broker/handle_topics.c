@@ -127,7 +127,6 @@ static bool fill_created(struct create *create, const struct create_topic *topic
 
     out->error_code = err_wire(topic->err);
     out->error_message = message_of(topic->err, topic->message);
-    out->configs = NULL;
     if (topic->err != ERR_OK)
         return true;
     out->topic_id = topic->id;
@@ -167,7 +166,6 @@ static void created(struct metadata_request *ask)
         if (topic == NULL) {
             out->error_code = err_wire(create->change.errors[i]);
             out->error_message = bytes_of_text(err_text(create->change.errors[i]));
-            out->configs = NULL;
         } else {
             if (ask->request.err != ERR_OK) {
                 topic->err = ask->request.err;

@@ -74,11 +74,12 @@ bool topic_name_is_valid(struct bytes name)
     return true;
 }
 
+/* What a request says twice holds as it says it last, as in the image. */
 static struct bytes find_entry(const struct image_configs *configs, const char *name)
 {
-    for (uint32_t i = 0; configs != NULL && i < configs->count; i++)
-        if (bytes_equal(configs->entries[i].name, bytes_of_text(name)))
-            return configs->entries[i].value;
+    for (uint32_t i = configs == NULL ? 0 : configs->count; i > 0; i--)
+        if (bytes_equal(configs->entries[i - 1].name, bytes_of_text(name)))
+            return configs->entries[i - 1].value;
     return (struct bytes){0};
 }
 

@@ -90,7 +90,7 @@ struct partition_append {
     enum err err;
     int64_t base_offset;        /* -1 with an error */
     int64_t log_append_time_ms; /* -1 unless the topic stamps */
-    int64_t log_start_offset;   /* -1 with most errors, as in Kafka */
+    int64_t log_start_offset;   /* -1 with some errors, as in Kafka */
     int32_t record_count;
     struct batch_record_error *record_errors; /* in arena */
     uint32_t record_error_count;

@@ -21,6 +21,14 @@ void partition_append_complete(struct partition_append *op, enum err err)
 
 /* --- validate --- */
 
+/* Apache Kafka tells where the log starts with every error that the log itself finds, but for these. */
+static void tell_start(struct partition_append *op, enum err err)
+{
+    if (err != ERR_MESSAGE_TOO_LARGE && err != ERR_RECORD_LIST_TOO_LARGE && err != ERR_CORRUPT_MESSAGE &&
+        err != ERR_KAFKA_STORAGE_ERROR && err != ERR_CLOSED && err != ERR_UNSUPPORTED_COMPRESSION_TYPE)
+        op->log_start_offset = partition_log_start_offset(op->partition->log);
+}
+
 static void rules_make(const struct partition_append *op, struct batch_rules *rules)
 {
     const struct partition *partition = op->partition;
@@ -78,6 +86,8 @@ static enum err validate(struct partition_append *op)
     op->message = verdict.message;
     op->record_errors = verdict.record_errors;
     op->record_error_count = verdict.record_error_count;
+    if (err != ERR_OK && verdict.framed)
+        tell_start(op, err);
     if (err != ERR_OK)
         return err;
     /* No coordinator has verified that the partition is in the transaction (KIP-890). */
@@ -112,6 +122,7 @@ static void appended(struct log_append *log_op)
 
     if (log_op->err != ERR_OK) {
         op->log_append_time_ms = -1;
+        tell_start(op, log_op->err);
         partition_append_complete(op, log_op->err);
         return;
     }

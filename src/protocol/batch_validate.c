@@ -3,10 +3,11 @@
 #include <inttypes.h>
 
 #include "base/assert.h"
+#include "base/big_endian.h"
 #include "base/limits.h"
 #include "protocol/record.h"
 
-enum { TIMESTAMP_NONE = -1 };
+enum { TIMESTAMP_NONE = -1, LEGACY_RECORD_BYTES_MIN = 14 }; /* nothing that a log ever held was smaller */
 
 /* What one check works on. */
 struct check {
@@ -66,6 +67,9 @@ static enum err check_frame(struct check *check)
     enum err err = ERR_OK;
     size_t needed = 0;
 
+    if (run.size >= BATCH_FIELD_LENGTH + sizeof(uint32_t) &&
+        (int32_t)big_endian_load_u32(run.data + BATCH_FIELD_LENGTH) < LEGACY_RECORD_BYTES_MIN)
+        return refuse(check, ERR_CORRUPT_MESSAGE, "the batch's size is none");
     if (run.size > BATCH_FIELD_MAGIC && run.data[BATCH_FIELD_MAGIC] < BATCH_MAGIC)
         return refuse(check, ERR_INVALID_RECORD, "only record batches of magic 2 are accepted");
     err = batch_peek(run, header, &needed);
@@ -122,6 +126,7 @@ static enum err check_header(struct check *check)
 
     if (err != ERR_OK)
         return err;
+    check->verdict->framed = true;
     if (batch_codec(header) == CODEC_ZSTD && !check->rules->zstd_allowed)
         return refuse(check, ERR_UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce v7 or later");
     err = check_size(check);

@@ -52,6 +52,7 @@ struct batch_verdict {
     const char *message;        /* why it was refused: a literal or in the arena; NULL: the error's own text will do */
     struct batch_record_error *record_errors; /* in the arena; NULL unless single records are at fault */
     uint32_t record_error_count;
+    bool framed;    /* it is one whole batch: what was found is about what it says */
     bool rewritten; /* timestamp type or maximum were corrected, and the CRC with them */
     bool rebuild;   /* accepted, but must go through batch_recompress: the topic wants another codec, or the offsets
                        inside are not 0..n-1 */

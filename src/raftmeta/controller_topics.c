@@ -348,6 +348,50 @@ static const struct image_topic *find_topic(struct step *step, struct delete_top
     return row;
 }
 
+/* Pointers into one array, so that they tell the order in the request too. */
+static int by_words(const void *a, const void *b)
+{
+    const struct delete_topic *x = *(struct delete_topic *const *)a;
+    const struct delete_topic *y = *(struct delete_topic *const *)b;
+    int order = memcmp(x->id.bytes, y->id.bytes, UUID_BYTES);
+
+    if (order == 0)
+        order = bytes_compare(x->name, y->name);
+    return order != 0 ? order : (x > y) - (x < y);
+}
+
+static bool same_words(const struct delete_topic *a, const struct delete_topic *b)
+{
+    return uuid_equal(a->id, b->id) && bytes_equal(a->name, b->name) && (a->name.data != NULL || !uuid_is_zero(a->id));
+}
+
+static void refuse_deletion(struct delete_topic *topic)
+{
+    topic->err = ERR_INVALID_REQUEST;
+    topic->message =
+        topic->name.data == NULL ? BYTES_LITERAL("Duplicate topic id.") : BYTES_LITERAL("Duplicate topic name.");
+}
+
+/* What is said twice is refused whether it is there or not; the first mention gives the answer. */
+static enum err refuse_said_twice(struct step *step, struct delete_topics *request)
+{
+    struct delete_topic **sorted = step_array(step, request->count, sizeof(*sorted));
+
+    if (sorted == NULL)
+        return ERR_NOMEM;
+    for (uint32_t i = 0; i < request->count; i++)
+        sorted[i] = &request->topics[i];
+    qsort(sorted, request->count, sizeof(*sorted), by_words);
+    for (uint32_t i = 1; i < request->count; i++) {
+        if (!same_words(sorted[i - 1], sorted[i]))
+            continue;
+        refuse_deletion(sorted[i - 1]);
+        refuse_deletion(sorted[i]);
+        sorted[i]->repeated = true;
+    }
+    return ERR_OK;
+}
+
 /* Row and place of each entry that names a topic, sorted by row, so that repeated ones lie together. */
 struct doomed {
     const struct image_topic *row;
@@ -376,13 +420,16 @@ enum err step_delete_topics(struct step *step)
         return ERR_OK;
     }
     for (uint32_t i = 0; i < request->count; i++) {
+        request->topics[i].err = ERR_OK;
+        request->topics[i].message = (struct bytes){NULL, 0};
+        request->topics[i].repeated = false;
+    }
+    if (refuse_said_twice(step, request) != ERR_OK)
+        return ERR_NOMEM;
+    for (uint32_t i = 0; i < request->count; i++) {
         struct delete_topic *topic = &request->topics[i];
-        const struct image_topic *row = NULL;
+        const struct image_topic *row = topic->err == ERR_OK ? find_topic(step, topic) : NULL;
 
-        topic->err = ERR_OK;
-        topic->message = (struct bytes){NULL, 0};
-        topic->repeated = false;
-        row = find_topic(step, topic);
         if (row != NULL)
             doomed[count++] = (struct doomed){row, i};
     }
@@ -395,9 +442,7 @@ enum err step_delete_topics(struct step *step)
 
         topic->repeated = i > 0 && doomed[i - 1].row == doomed[i].row;
         if (repeated) {
-            topic->err = ERR_INVALID_REQUEST;
-            topic->message = topic->name.data == NULL ? BYTES_LITERAL("Duplicate topic id.")
-                                                      : BYTES_LITERAL("Duplicate topic name.");
+            refuse_deletion(topic);
             continue;
         }
         record = step_add(step, RECORD_REMOVE_TOPIC);
