@@ -5,6 +5,8 @@
 #include "base/assert.h"
 #include "base/mem.h"
 
+enum { ROOM_FIRST = 2 }; /* most partitions have one or two epochs */
+
 void epoch_cache_deinit(struct epoch_cache *cache)
 {
     mem_free(cache->entries);
@@ -21,21 +23,6 @@ static void note_change(struct epoch_cache *cache, int64_t from)
     if (!cache->changed || from < cache->changed_from)
         cache->changed_from = from;
     cache->changed = true;
-}
-
-static enum err room_make(struct epoch_cache *cache)
-{
-    uint32_t room = cache->room == 0 ? 2 : cache->room * 2; /* most partitions have one or two epochs */
-    struct epoch_entry *grown = NULL;
-
-    if (cache->count < cache->room)
-        return ERR_OK;
-    grown = mem_realloc(cache->entries, room * sizeof(grown[0]));
-    if (grown == NULL)
-        return ERR_NOMEM;
-    cache->entries = grown;
-    cache->room = room;
-    return ERR_OK;
 }
 
 /* Epochs and where they begin both rise, from one entry to the next. */
@@ -56,7 +43,7 @@ enum err epoch_cache_assign(struct epoch_cache *cache, int32_t epoch, int64_t st
     assert(epoch >= 0 && start_offset >= 0);
     if (last != NULL && last->epoch == epoch && last->start_offset <= start_offset)
         return ERR_OK;
-    err = room_make(cache);
+    err = mem_grow(&cache->entries, &cache->room, cache->count + 1, ROOM_FIRST, sizeof(*cache->entries));
     if (err != ERR_OK)
         return err;
     while (cache->count > 0 && (cache->entries[cache->count - 1].epoch >= epoch ||

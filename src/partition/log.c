@@ -63,17 +63,7 @@ bool log_is_segment_base(const struct partition_log *log, int64_t offset)
 
 enum err log_segments_room_make(struct partition_log *log)
 {
-    struct segment **grown = NULL;
-    uint32_t room = log->segment_room == 0 ? 1 : log->segment_room * 2;
-
-    if (log->segment_count < log->segment_room)
-        return ERR_OK;
-    grown = mem_realloc(log->segments, room * sizeof(struct segment *));
-    if (grown == NULL)
-        return ERR_NOMEM;
-    log->segments = grown;
-    log->segment_room = room;
-    return ERR_OK;
+    return mem_grow(&log->segments, &log->segment_room, log->segment_count + 1, 1, sizeof(struct segment *));
 }
 
 void log_segment_add(struct partition_log *log, struct segment *segment)

@@ -270,15 +270,9 @@ static enum err list_add(struct listing *listing, const char *name, struct bytes
 
     if (list->count == DIR_PARTITIONS_MAX)
         return ERR_LIMIT;
-    if (list->count == listing->room) {
-        uint32_t room = listing->room == 0 ? 64 : listing->room * 2;
-        struct log_dir_partition *grown = mem_realloc(list->partitions, room * sizeof(grown[0]));
-
-        if (grown == NULL)
-            return ERR_NOMEM;
-        list->partitions = grown;
-        listing->room = room;
-    }
+    err = mem_grow(&list->partitions, &listing->room, list->count + 1, 64, sizeof(*list->partitions));
+    if (err != ERR_OK)
+        return err;
     partition = &list->partitions[list->count];
     *partition = (struct log_dir_partition){.index = index};
     partition->topic = mem_copy_text(topic.data, topic.size);

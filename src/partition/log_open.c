@@ -15,17 +15,11 @@
 
 static enum err number_add(int64_t **numbers, uint32_t *count, uint32_t *room, int64_t number)
 {
-    if (*count == *room) {
-        uint32_t more = *room == 0 ? 8 : *room * 2;
-        int64_t *grown = mem_realloc(*numbers, more * sizeof(grown[0]));
+    enum err err = mem_grow(numbers, room, *count + 1, 8, sizeof(**numbers));
 
-        if (grown == NULL)
-            return ERR_NOMEM;
-        *numbers = grown;
-        *room = more;
-    }
-    (*numbers)[(*count)++] = number;
-    return ERR_OK;
+    if (err == ERR_OK)
+        (*numbers)[(*count)++] = number;
+    return err;
 }
 
 static bool ends_with(const char *name, const char *suffix)

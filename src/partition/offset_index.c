@@ -12,23 +12,6 @@ void offset_index_deinit(struct offset_index *index)
     *index = (struct offset_index){0};
 }
 
-static enum err room_make(struct offset_index *index, uint32_t want)
-{
-    uint32_t room = index->room == 0 ? ROOM_FIRST : index->room;
-    struct offset_index_entry *grown = NULL;
-
-    if (want <= index->room)
-        return ERR_OK;
-    while (room < want)
-        room *= 2;
-    grown = mem_realloc(index->entries, room * sizeof(grown[0]));
-    if (grown == NULL)
-        return ERR_NOMEM;
-    index->entries = grown;
-    index->room = room;
-    return ERR_OK;
-}
-
 static bool ascends(const struct offset_index *index, uint32_t relative_offset, uint32_t position)
 {
     const struct offset_index_entry *last = NULL;
@@ -45,7 +28,7 @@ enum err offset_index_add(struct offset_index *index, uint32_t relative_offset, 
 
     if (!ascends(index, relative_offset, position))
         return ERR_OK;
-    err = room_make(index, index->count + 1);
+    err = mem_grow(&index->entries, &index->room, index->count + 1, ROOM_FIRST, sizeof(*index->entries));
     if (err == ERR_OK)
         index->entries[index->count++] = (struct offset_index_entry){relative_offset, position};
     return err;
@@ -101,7 +84,7 @@ enum err offset_index_parse(struct offset_index *index, struct bytes file, uint6
     if (file.size % OFFSET_INDEX_ENTRY_BYTES != 0 || file.size > INT32_MAX)
         return ERR_DAMAGED;
     count = (uint32_t)(file.size / OFFSET_INDEX_ENTRY_BYTES);
-    err = room_make(index, count);
+    err = mem_grow(&index->entries, &index->room, count, ROOM_FIRST, sizeof(*index->entries));
     if (err != ERR_OK)
         return err;
     for (uint32_t i = 0; i < count; i++) {

@@ -12,23 +12,6 @@ void time_index_deinit(struct time_index *index)
     *index = (struct time_index){0};
 }
 
-static enum err room_make(struct time_index *index, uint32_t want)
-{
-    uint32_t room = index->room == 0 ? ROOM_FIRST : index->room;
-    struct time_index_entry *grown = NULL;
-
-    if (want <= index->room)
-        return ERR_OK;
-    while (room < want)
-        room *= 2;
-    grown = mem_realloc(index->entries, room * sizeof(grown[0]));
-    if (grown == NULL)
-        return ERR_NOMEM;
-    index->entries = grown;
-    index->room = room;
-    return ERR_OK;
-}
-
 const struct time_index_entry *time_index_last(const struct time_index *index)
 {
     return index->count == 0 ? NULL : &index->entries[index->count - 1];
@@ -42,7 +25,7 @@ enum err time_index_add(struct time_index *index, int64_t timestamp, uint32_t re
     /* No timestamp at all (-1) is what an empty index says by itself. */
     if (timestamp < 0 || (last != NULL && (timestamp <= last->timestamp || relative_offset < last->relative_offset)))
         return ERR_OK;
-    err = room_make(index, index->count + 1);
+    err = mem_grow(&index->entries, &index->room, index->count + 1, ROOM_FIRST, sizeof(*index->entries));
     if (err == ERR_OK)
         index->entries[index->count++] = (struct time_index_entry){timestamp, relative_offset};
     return err;
@@ -81,7 +64,7 @@ enum err time_index_parse(struct time_index *index, struct bytes file)
     if (file.size % TIME_INDEX_ENTRY_BYTES != 0 || file.size > INT32_MAX)
         return ERR_DAMAGED;
     count = (uint32_t)(file.size / TIME_INDEX_ENTRY_BYTES);
-    err = room_make(index, count);
+    err = mem_grow(&index->entries, &index->room, count, ROOM_FIRST, sizeof(*index->entries));
     if (err != ERR_OK)
         return err;
     for (uint32_t i = 0; i < count; i++) {

@@ -60,16 +60,10 @@ enum err controller_touch(struct controller *controller, int32_t id, int64_t epo
 {
     struct broker_contact *contact = controller_contact(controller, id);
 
-    if (contact == NULL && controller->contact_count == controller->contact_room) {
-        uint32_t room = controller->contact_room == 0 ? 8 : controller->contact_room * 2;
-        struct broker_contact *grown = mem_realloc(controller->contacts, room * sizeof(*grown));
-
-        if (grown == NULL)
-            return ERR_NOMEM;
-        controller->contacts = grown;
-        controller->contact_room = room;
-    }
     if (contact == NULL) {
+        if (mem_grow(&controller->contacts, &controller->contact_room, controller->contact_count + 1, 8,
+                     sizeof(*contact)) != ERR_OK)
+            return ERR_NOMEM;
         contact = &controller->contacts[controller->contact_count++];
         *contact = (struct broker_contact){.id = id, .epoch = epoch, .metadata_offset = -1, .shutdown_offset = -1};
     }

@@ -79,21 +79,7 @@ enum err edit_fail(struct image_edit *edit, const char *format, ...)
     return ERR_DAMAGED;
 }
 
-/* Room for one more change. */
-static enum err grow(void **array, uint32_t count, uint32_t *room, size_t size)
-{
-    void *grown = NULL;
-    uint32_t wanted = *room == 0 ? 4 : *room * 2;
-
-    if (count < *room)
-        return ERR_OK;
-    grown = mem_realloc(*array, wanted * size);
-    if (grown == NULL)
-        return ERR_NOMEM;
-    *array = grown;
-    *room = wanted;
-    return ERR_OK;
-}
+enum { CHANGES_FIRST = 4 };
 
 enum err edit_put_topic(struct image_edit *edit, const struct image_topic *before, struct image_topic *after)
 {
@@ -101,10 +87,10 @@ enum err edit_put_topic(struct image_edit *edit, const struct image_topic *befor
     struct image *next = edit->next;
     bool known = before != NULL && before->edit == edit;
     uint32_t change = known ? before->change : delta->topic_count;
-    void *array = delta->topics;
-    enum err err = known ? ERR_OK : grow(&array, delta->topic_count, &edit->topic_room, sizeof(*delta->topics));
+    enum err err = known ? ERR_OK
+                         : mem_grow(&delta->topics, &edit->topic_room, delta->topic_count + 1, CHANGES_FIRST,
+                                    sizeof(*delta->topics));
 
-    delta->topics = array;
     if (err != ERR_OK)
         return err;
     if (!known && before != NULL)
@@ -158,10 +144,10 @@ enum err edit_put_broker(struct image_edit *edit, const struct image_broker *bef
     struct image_delta *delta = edit->delta;
     bool known = before != NULL && before->edit == edit;
     uint32_t change = known ? before->change : delta->broker_count;
-    void *array = delta->brokers;
-    enum err err = known ? ERR_OK : grow(&array, delta->broker_count, &edit->broker_room, sizeof(*delta->brokers));
+    enum err err = known ? ERR_OK
+                         : mem_grow(&delta->brokers, &edit->broker_room, delta->broker_count + 1, CHANGES_FIRST,
+                                    sizeof(*delta->brokers));
 
-    delta->brokers = array;
     if (err != ERR_OK)
         return err;
     if (!known && before != NULL)
@@ -190,10 +176,10 @@ enum err edit_put_configs(struct image_edit *edit, const struct image_configs *b
     struct image_delta *delta = edit->delta;
     bool known = before != NULL && before->edit == edit;
     uint32_t change = known ? before->change : delta->configs_count;
-    void *array = delta->configs;
-    enum err err = known ? ERR_OK : grow(&array, delta->configs_count, &edit->configs_room, sizeof(*delta->configs));
+    enum err err = known ? ERR_OK
+                         : mem_grow(&delta->configs, &edit->configs_room, delta->configs_count + 1, CHANGES_FIRST,
+                                    sizeof(*delta->configs));
 
-    delta->configs = array;
     if (err != ERR_OK)
         return err;
     if (!known && before != NULL)

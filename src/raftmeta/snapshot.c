@@ -57,15 +57,8 @@ static enum err look(void *context, const char *name, bool is_directory)
         (void)snprintf(found->leftover, sizeof(found->leftover), "%s", name);
     if (!snapshot_parse_name(name, &id))
         return ERR_OK;
-    if (found->count == found->room) {
-        uint32_t room = found->room == 0 ? 8 : found->room * 2;
-        struct snapshot_id *grown = mem_realloc(found->ids, room * sizeof(*grown));
-
-        if (grown == NULL)
-            return ERR_NOMEM;
-        found->ids = grown;
-        found->room = room;
-    }
+    if (mem_grow(&found->ids, &found->room, found->count + 1, 8, sizeof(*found->ids)) != ERR_OK)
+        return ERR_NOMEM;
     found->ids[found->count++] = id;
     return ERR_OK;
 }

@@ -56,6 +56,27 @@ START_TEST(copies_of_text_are_closed)
 }
 END_TEST
 
+START_TEST(arrays_grow_by_doubling_or_stay_as_they_were)
+{
+    uint32_t *numbers = NULL;
+    uint32_t room = 0;
+
+    ck_assert_int_eq(mem_grow(&numbers, &room, 0, 4, sizeof(*numbers)), ERR_OK); /* nothing is wanted */
+    ck_assert_ptr_null(numbers);
+    for (uint32_t i = 0; i < 100; i++) {
+        ck_assert_int_eq(mem_grow(&numbers, &room, i + 1, 4, sizeof(*numbers)), ERR_OK);
+        numbers[i] = i;
+    }
+    ck_assert_uint_eq(room, 128);
+    for (uint32_t i = 0; i < 100; i++)
+        ck_assert_uint_eq(numbers[i], i);
+    ck_assert_int_eq(mem_grow(&numbers, &room, 129, 4, huge / 128), ERR_NOMEM);
+    ck_assert_uint_eq(room, 128);
+    ck_assert_uint_eq(numbers[99], 99);
+    mem_free(numbers);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("mem");
@@ -66,6 +87,7 @@ int main(void)
     tcase_add_test(tcase, what_cannot_be_had_is_null);
     tcase_add_test(tcase, arrays_are_zeroed_and_may_be_empty);
     tcase_add_test(tcase, copies_of_text_are_closed);
+    tcase_add_test(tcase, arrays_grow_by_doubling_or_stay_as_they_were);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
