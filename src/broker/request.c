@@ -32,6 +32,7 @@ void request_close(struct request *request, const char *why)
 {
     struct exchange *exchange = request->exchange;
 
+    assert(request->state == REQUEST_EXECUTING);
     free_request(request);
     exchange_close(exchange, why);
 }
@@ -40,6 +41,7 @@ void request_finish_silent(struct request *request)
 {
     struct exchange *exchange = request->exchange;
 
+    assert(request->state == REQUEST_EXECUTING);
     count_request(request);
     free_request(request);
     exchange_finish_silent(exchange);
@@ -52,8 +54,11 @@ void *request_array(struct request *request, size_t count, size_t size)
 
 static void released(struct exchange *exchange, bool sent)
 {
+    struct request *request = exchange->user;
+
     (void)sent;
-    free_request(exchange->user);
+    assert(request->state == REQUEST_REPLIED);
+    free_request(request);
 }
 
 static size_t arena_bytes_max(const struct broker *broker)
@@ -95,6 +100,7 @@ void request_reply(struct request *request, void *response)
     uint32_t count = 0;
     enum err err = ERR_OK;
 
+    assert(request->state == REQUEST_EXECUTING);
     request->decided_ns = loop_now_ns(request->shard->loop);
     request_charge(request, QUOTA_REQUEST, (uint64_t)(request->decided_ns - request->exchange->started_ns));
     if (request->throttle_ms > 0) {
@@ -115,6 +121,7 @@ void request_reply(struct request *request, void *response)
         return;
     }
     count_request(request);
+    request->state = REQUEST_REPLIED;
     exchange_free_frame(request->exchange); /* what the reply took from it is copied by now */
     exchange_reply(request->exchange, slices, count, released);
 }
@@ -149,25 +156,27 @@ static bool is_served(const struct api *api, const struct listener *listener)
     return (api->listeners & (listener->is_controller ? ON_CONTROLLER : ON_BROKER)) != 0;
 }
 
-static void refuse_unserved(struct shard *shard, struct exchange *exchange, const struct request_header *header)
+/* Ends what has not become a request: err's fate is the connection's. */
+static void refuse(struct shard *shard, struct exchange *exchange, const struct request_header *header,
+                   const struct wire_reader *reader, enum err err)
 {
-    log_line_rated(&shard->broker->log, &shard->broker->bad_requests, LOG_WARN,
-                   "request closed its connection: not served api=%d version=%d peer=%s", header->request_api_key,
-                   header->request_api_version, connection_peer(exchange->connection)->host);
+    if (err == ERR_NOMEM) { /* no reply without memory either */
+        exchange_close(exchange, "no memory for the request");
+        return;
+    }
+    assert(err_fate(err) == FATE_CLOSE);
+    if (err == ERR_MALFORMED)
+        log_line_rated(&shard->broker->log, &shard->broker->bad_requests, LOG_WARN,
+                       "request closed its connection: malformed api=%d version=%d position_bytes=%zu wanted_bytes=%zu "
+                       "left_bytes=%zu peer=%s",
+                       header->request_api_key, header->request_api_version, wire_reader_position(reader),
+                       reader->wanted, reader->left, connection_peer(exchange->connection)->host);
+    else
+        log_line_rated(&shard->broker->log, &shard->broker->bad_requests, LOG_WARN,
+                       "request closed its connection: not served api=%d version=%d peer=%s", header->request_api_key,
+                       header->request_api_version, connection_peer(exchange->connection)->host);
     broker_metrics_refuse(shard->broker->metrics, shard->metrics);
-    exchange_close(exchange, "api or version not served");
-}
-
-static void refuse_malformed(struct shard *shard, struct exchange *exchange, const struct request_header *header,
-                             const struct wire_reader *reader)
-{
-    log_line_rated(&shard->broker->log, &shard->broker->bad_requests, LOG_WARN,
-                   "request closed its connection: malformed api=%d version=%d position_bytes=%zu wanted_bytes=%zu "
-                   "left_bytes=%zu peer=%s",
-                   header->request_api_key, header->request_api_version, wire_reader_position(reader), reader->wanted,
-                   reader->left, connection_peer(exchange->connection)->host);
-    broker_metrics_refuse(shard->broker->metrics, shard->metrics);
-    exchange_close(exchange, "malformed request");
+    exchange_close(exchange, err_text(err));
 }
 
 static struct request *request_new(struct shard *shard, struct connection *connection, struct exchange *exchange,
@@ -200,60 +209,74 @@ static struct request *request_new(struct shard *shard, struct connection *conne
     return request;
 }
 
+/* The header, and the row that serves it. ERR_MALFORMED; ERR_UNSERVED: the version gate stands before all else (trap
+ * B014). ApiVersions alone is answered softly where its version is too new. */
+static enum err find_api(const struct listener *listener, struct wire_reader *reader, struct request_header *header,
+                         const struct api **found)
+{
+    enum err err = frame_read_request_header(reader, header);
+    const struct api *api = err == ERR_OK ? api_find(header->request_api_key) : NULL;
+
+    if (err != ERR_OK)
+        return err;
+    if (api == NULL || !is_served(api, listener) || header->request_api_version < api->version_min ||
+        (header->request_api_version > api->version_max && api->key != API_API_VERSIONS))
+        return ERR_UNSERVED;
+    *found = api;
+    return ERR_OK;
+}
+
+/* body: out, in the request's arena, charged to the connection where it takes more than its frame did. */
+static enum err decode(struct request *request, struct wire_reader *reader, void **body)
+{
+    const struct message_type *type = request->api->request;
+    enum err err = ERR_OK;
+
+    *body = arena_alloc(&request->arena, type->structure->size);
+    if (*body == NULL)
+        return ERR_NOMEM;
+    err = message_read(type, reader, &request->arena, request->header.request_api_version, *body);
+    if (err == ERR_OK && request->arena.held_bytes > request->exchange->frame_size)
+        err = exchange_reserve(request->exchange, request->arena.held_bytes);
+    return err;
+}
+
 void request_begin(struct shard *shard, struct connection *connection, struct exchange *exchange)
 {
-    struct request_header header;
-    struct wire_reader reader;
+    const struct listener *listener = &shard->broker->listeners.entries[connection_listener(connection)->index];
+    struct request_header header = {0};
     struct request *request = NULL;
     const struct api *api = NULL;
-    const struct listener *listener = &shard->broker->listeners.entries[connection_listener(connection)->index];
-    enum err err = ERR_OK;
+    struct wire_reader reader;
     void *body = NULL;
+    enum err err = ERR_OK;
 
     wire_reader_init(&reader, bytes_of(exchange->frame, exchange->frame_size));
-    err = frame_read_request_header(&reader, &header);
-    if (err == ERR_MALFORMED) {
-        refuse_malformed(shard, exchange, &header, &reader);
-        return;
-    }
+    err = find_api(listener, &reader, &header, &api);
     loop_event(shard->loop, "request api=a correlation=b", header.request_api_key, header.correlation_id);
-    api = err == ERR_OK ? api_find(header.request_api_key) : NULL;
-    if (api == NULL || !is_served(api, listener)) {
-        refuse_unserved(shard, exchange, &header);
-        return;
+    if (err == ERR_OK) {
+        request = request_new(shard, connection, exchange, api, &header);
+        err = request == NULL ? ERR_NOMEM : ERR_OK;
     }
-    if (header.request_api_version < api->version_min || header.request_api_version > api->version_max) {
-        /* The version gate stands before all else (trap B014); ApiVersions alone answers softly. */
-        if (api->key != API_API_VERSIONS || header.request_api_version < 0) {
-            refuse_unserved(shard, exchange, &header);
-            return;
-        }
-    }
-    request = request_new(shard, connection, exchange, api, &header);
-    if (request == NULL) {
-        exchange_close(exchange, "no memory for the request");
+    if (err != ERR_OK) {
+        refuse(shard, exchange, &header, &reader, err);
         return;
     }
     if (header.request_api_version > api->version_max) {
+        request->state = REQUEST_EXECUTING;
         answer_unknown_api_versions(request);
         return;
     }
-    body = arena_alloc(&request->arena, api->request->structure->size);
-    err = body == NULL ? ERR_NOMEM
-                       : message_read(api->request, &reader, &request->arena, header.request_api_version, body);
-    if (err == ERR_OK && request->arena.held_bytes > exchange->frame_size)
-        err = exchange_reserve(exchange, request->arena.held_bytes);
-    if (err == ERR_OK) {
-        request->decoded_bytes = request->arena.held_bytes;
-        request->arena.limit_bytes = arena_bytes_max(shard->broker); /* from here on the handler takes what it needs */
-        api->handle(request, body);
+    err = decode(request, &reader, &body);
+    if (err != ERR_OK) {
+        free_request(request);
+        refuse(shard, exchange, &header, &reader, err);
         return;
     }
-    free_request(request);
-    if (err == ERR_NOMEM)
-        exchange_close(exchange, "no memory for the request");
-    else
-        refuse_malformed(shard, exchange, &header, &reader);
+    request->state = REQUEST_EXECUTING;
+    request->decoded_bytes = request->arena.held_bytes;
+    request->arena.limit_bytes = arena_bytes_max(shard->broker); /* from here on the handler takes what it needs */
+    api->handle(request, body);
 }
 
 bool request_overlaps(struct connection *connection, struct bytes frame)

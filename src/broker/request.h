@@ -3,8 +3,9 @@
  * A handler gets it, asks access for every topic, group and id it touches, and ends it once with request_reply,
  * request_finish_silent or request_close, at once or later; always on its own shard's loop.
  *
- * States    decoded -> handled -> replied -> released. The arena, the frame (unless freed) and what cleanup frees stay
- *           until the reply's last byte has left, so a reply may point into them.
+ * States    DECODING -> EXECUTING -> REPLIED, then freed; without a reply freed at once. Each ending asserts that it is
+ *           the first. The arena, the frame (unless freed) and what cleanup frees stay until the reply's last byte has
+ *           left, so a reply may point into them.
  * Threads   the shard's loop. A handler may lend parts to other shards (scatter.h, fetch_part.h).
  */
 #ifndef OTTLA_BROKER_REQUEST_H
@@ -25,7 +26,14 @@
 struct broker;
 struct shard;
 
+enum request_state {
+    REQUEST_DECODING,
+    REQUEST_EXECUTING, /* the handler's, until it ends it */
+    REQUEST_REPLIED,   /* its bytes are on their way */
+};
+
 struct request {
+    enum request_state state;
     struct shard *shard;
     struct broker *broker;
     struct exchange *exchange;
