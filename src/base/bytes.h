@@ -42,6 +42,22 @@ static inline int bytes_compare(struct bytes a, struct bytes b)
     return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
 }
 
+/* ASCII's, with tabs and line ends. */
+static inline bool byte_is_space(uint8_t byte)
+{
+    return byte == ' ' || (byte >= '\t' && byte <= '\r');
+}
+
+/* Without the space around it. */
+static inline struct bytes bytes_trim(struct bytes text)
+{
+    while (text.size > 0 && byte_is_space(text.data[0]))
+        text = bytes_of(text.data + 1, text.size - 1);
+    while (text.size > 0 && byte_is_space(text.data[text.size - 1]))
+        text.size--;
+    return text;
+}
+
 /* For printf: "%.*s", BYTES_PRINTF(name). */
 #define BYTES_PRINTF(b) (int)((b).size), (const char *)((b).data == NULL ? (const uint8_t *)"" : (b).data)
 

@@ -42,22 +42,6 @@ void config_deinit(struct config *config)
     }
 }
 
-static bool is_space(uint8_t c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static struct bytes trim(struct bytes text)
-{
-    while (text.size > 0 && is_space(text.data[0])) {
-        text.data++;
-        text.size--;
-    }
-    while (text.size > 0 && is_space(text.data[text.size - 1]))
-        text.size--;
-    return text;
-}
-
 enum err config_set(struct config *config, enum config_id id, struct bytes text, enum config_source source,
                     uint32_t line, struct config_why *why)
 {
@@ -68,7 +52,7 @@ enum err config_set(struct config *config, enum config_id id, struct bytes text,
 
     if (err != ERR_OK)
         return err;
-    text = trim(text);
+    text = bytes_trim(text);
     copy = mem_copy_text(text.data, text.size);
     if (copy == NULL)
         return ERR_NOMEM;
@@ -152,8 +136,8 @@ static enum err take_value(struct config *config, struct bytes name, struct byte
         bool secret = key->type == CONFIG_TYPE_PASSWORD;
 
         config_report_line(report, true, "%s: %s=%.*s is not accepted: %s is", at.text, key->name,
-                           secret ? 8 : (int)trim(text).size, secret ? "[hidden]" : (const char *)trim(text).data,
-                           why.text);
+                           secret ? 8 : (int)bytes_trim(text).size,
+                           secret ? "[hidden]" : (const char *)bytes_trim(text).data, why.text);
         return ERR_USAGE;
     }
     if (err != ERR_OK)
@@ -172,7 +156,7 @@ enum err config_read_assignment(struct config *config, struct bytes assignment, 
 {
     const uint8_t *equals = assignment.size == 0 ? NULL : memchr(assignment.data, '=', assignment.size);
     size_t name_size = equals == NULL ? 0 : (size_t)(equals - assignment.data);
-    struct bytes name = trim(bytes_of(assignment.data, name_size));
+    struct bytes name = bytes_trim(bytes_of(assignment.data, name_size));
 
     if (equals == NULL || name.size == 0) {
         config_report_line(report, true, "--set: %.*s is not accepted: key=value is", BYTES_PRINTF(assignment));

@@ -226,22 +226,6 @@ void config_accepted(enum config_id id, struct config_why *accepted)
     }
 }
 
-static bool is_space(uint8_t c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static struct bytes trim(struct bytes text)
-{
-    while (text.size > 0 && is_space(text.data[0])) {
-        text.data++;
-        text.size--;
-    }
-    while (text.size > 0 && is_space(text.data[text.size - 1]))
-        text.size--;
-    return text;
-}
-
 bool config_list_next(struct bytes *rest, struct bytes *item)
 {
     while (rest->size > 0) {
@@ -249,7 +233,7 @@ bool config_list_next(struct bytes *rest, struct bytes *item)
         size_t size = comma == NULL ? rest->size : (size_t)(comma - rest->data);
         size_t step = comma == NULL ? size : size + 1;
 
-        *item = trim(bytes_of(rest->data, size));
+        *item = bytes_trim(bytes_of(rest->data, size));
         rest->data += step;
         rest->size -= step;
         if (item->size > 0)
@@ -284,7 +268,7 @@ static bool read_number(const struct config_key *key, struct bytes text, struct 
     char copy[NUMBER_CHARS_MAX + 1];
     char *end = NULL;
 
-    if (text.size == 0 || text.size > NUMBER_CHARS_MAX || is_space(text.data[0]))
+    if (text.size == 0 || text.size > NUMBER_CHARS_MAX || byte_is_space(text.data[0]))
         return false;
     memcpy(copy, text.data, text.size);
     copy[text.size] = '\0';
@@ -333,7 +317,7 @@ static bool read_value(const struct config_key *key, struct bytes text, struct c
 enum err config_check(enum config_id id, struct bytes text, struct config_value *value, struct config_why *why)
 {
     *value = (struct config_value){0};
-    if (read_value(config_key(id), trim(text), value))
+    if (read_value(config_key(id), bytes_trim(text), value))
         return ERR_OK;
     config_accepted(id, why);
     return ERR_INVALID_CONFIG;
