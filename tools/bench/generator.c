@@ -25,7 +25,11 @@
 enum {
     RECORD_BYTES_MAX = 1 << 20,
     SILENCE_MS = 30000,
+    ASK_MS = 5000,
 };
+
+/* How long a topic may take to have a leader that answers. */
+#define LEADER_NS_MAX INT64_C(30000000000)
 
 static int64_t now_ns(void)
 {
@@ -126,17 +130,17 @@ static rd_kafka_t *producer_new(const char *bootstrap, const char *acks, const c
  * moment before it is one: records sent then come again and out of order.) */
 static void await_leader(rd_kafka_t *client, rd_kafka_topic_t *topic)
 {
-    for (int tries = 0; tries < 1000; tries++) {
+    for (int64_t deadline = now_ns() + LEADER_NS_MAX; now_ns() < deadline;) {
         const struct rd_kafka_metadata *metadata;
         bool led = false;
         int64_t low, high;
 
-        if (rd_kafka_metadata(client, 0, topic, &metadata, 10000) == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        if (rd_kafka_metadata(client, 0, topic, &metadata, ASK_MS) == RD_KAFKA_RESP_ERR_NO_ERROR) {
             led = metadata->topic_cnt == 1 && metadata->topics[0].partition_cnt > 0 &&
                   metadata->topics[0].partitions[0].leader >= 0;
             rd_kafka_metadata_destroy(metadata);
         }
-        if (led && rd_kafka_query_watermark_offsets(client, rd_kafka_topic_name(topic), 0, &low, &high, 10000) ==
+        if (led && rd_kafka_query_watermark_offsets(client, rd_kafka_topic_name(topic), 0, &low, &high, ASK_MS) ==
                        RD_KAFKA_RESP_ERR_NO_ERROR)
             return;
         sleep_until_ns(now_ns() + 10000000);

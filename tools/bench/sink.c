@@ -17,12 +17,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { API_PRODUCE = 0, API_METADATA = 3, API_VERSIONS = 18, ERROR_UNSUPPORTED_VERSION = 35 };
+enum { API_PRODUCE = 0, API_LIST_OFFSETS = 2, API_METADATA = 3, API_VERSIONS = 18, ERROR_UNSUPPORTED_VERSION = 35 };
 enum { HEAD_BYTES = 8, REPLY_BYTES_MAX = 1024, DISCARD_BYTES = 1 << 20, TOPIC_BYTES_MAX = 200 };
 
 /* What is listed: old versions, whose answers are plain. */
 static const int16_t served[][3] = {
-    {API_PRODUCE, 0, 7}, {1, 4, 11}, {2, 1, 2}, {API_METADATA, 0, 4}, {API_VERSIONS, 0, 0}};
+    {API_PRODUCE, 0, 7}, {1, 4, 11}, {API_LIST_OFFSETS, 1, 1}, {API_METADATA, 0, 4}, {API_VERSIONS, 0, 0}};
 
 struct sink {
     const char *topic;
@@ -116,6 +116,17 @@ static void answer_produce(struct reply *reply, struct sink *sink)
     sink->offset += 1000000;
 }
 
+static void answer_list_offsets(struct reply *reply, const struct sink *sink)
+{
+    put32(reply, 1);
+    put_string(reply, sink->topic);
+    put32(reply, 1);
+    put32(reply, 0);
+    put16(reply, 0);
+    put64(reply, -1); /* no timestamp */
+    put64(reply, sink->offset);
+}
+
 static int read_all(int fd, void *bytes, size_t size)
 {
     for (uint8_t *at = bytes; size > 0;) {
@@ -167,6 +178,8 @@ static void *serve(void *argument)
             answer_versions(&reply, version);
         else if (key == API_METADATA)
             answer_metadata(&reply, sink);
+        else if (key == API_LIST_OFFSETS)
+            answer_list_offsets(&reply, sink);
         else if (key == API_PRODUCE)
             answer_produce(&reply, sink);
         else
