@@ -82,10 +82,14 @@ static enum err begin_edit(struct loader *loader)
     return loader->edit == NULL ? fail(loader, ERR_NOMEM, "out of memory") : ERR_OK;
 }
 
-/* Records that bound a transaction; *done: it was one. */
-static enum err apply_bound(struct loader *loader, const struct metadata_record *record, int64_t offset, bool *done)
+/* Records that bound a transaction; *done: it was one. A snapshot, whose records are all at one offset, has none. */
+static enum err apply_bound(struct loader *loader, const struct metadata_record *record, int64_t offset, bool in_log,
+                            bool *done)
 {
-    *done = true;
+    *done = record->kind == RECORD_BEGIN_TRANSACTION || record->kind == RECORD_END_TRANSACTION ||
+            record->kind == RECORD_ABORT_TRANSACTION;
+    if (*done && !in_log)
+        return fail(loader, ERR_DAMAGED, "a transaction in a snapshot");
     switch (record->kind) {
     case RECORD_BEGIN_TRANSACTION:
         if (loader->transaction_open)
@@ -101,12 +105,11 @@ static enum err apply_bound(struct loader *loader, const struct metadata_record 
         loader->transaction_open = false;
         return ERR_OK;
     default:
-        *done = false;
         return ERR_OK;
     }
 }
 
-static enum err apply_data(struct loader *loader, struct bytes frame, int64_t offset)
+static enum err apply_data(struct loader *loader, struct bytes frame, int64_t offset, bool in_log)
 {
     struct metadata_record record;
     const char *name = NULL;
@@ -122,7 +125,7 @@ static enum err apply_data(struct loader *loader, struct bytes frame, int64_t of
     if (err != ERR_OK)
         return fail(loader, err, "offset %lld: record type %d (%s) version %d cannot be read: %s", (long long)offset,
                     (int)record.kind, name == NULL ? "unknown" : name, record.version, err_text(err));
-    err = apply_bound(loader, &record, offset, &done);
+    err = apply_bound(loader, &record, offset, in_log, &done);
     if (err != ERR_OK || done)
         return err;
     err = begin_edit(loader);
@@ -159,6 +162,7 @@ enum err loader_batch(struct loader *loader, struct bytes batch, int64_t as_offs
     struct batch_header header;
     struct record_iter iter;
     struct record record;
+    bool in_log = as_offset == LOADER_OWN_OFFSETS;
     bool control = false;
     enum err err = batch_peek(batch, &header, NULL);
 
@@ -171,19 +175,25 @@ enum err loader_batch(struct loader *loader, struct bytes batch, int64_t as_offs
     if (err != ERR_OK)
         return fail(loader, err, "out of memory");
     while ((err = record_iter_next(&iter, &record)) == ERR_OK) {
-        int64_t offset = as_offset == LOADER_OWN_OFFSETS ? record.offset : as_offset;
+        int64_t offset = in_log ? record.offset : as_offset;
 
+        if (in_log && offset <= loader->last_offset) {
+            err = fail(loader, ERR_DAMAGED, "a record at offset %lld comes after offset %lld", (long long)offset,
+                       (long long)loader->last_offset);
+            goto out;
+        }
         err = control ? apply_control(loader, record.key, record.value, offset)
-                      : apply_data(loader, record.value, offset);
+                      : apply_data(loader, record.value, offset, in_log);
         if (err != ERR_OK)
             goto out;
+        loader->last_offset = offset;
     }
     if (err != ERR_END) {
         err = fail(loader, err == ERR_NOMEM ? err : ERR_DAMAGED, "batch at offset %lld: %s",
                    (long long)header.base_offset, err_text(err));
         goto out;
     }
-    loader->last_offset = as_offset == LOADER_OWN_OFFSETS ? batch_last_offset(&header) : as_offset;
+    loader->last_offset = in_log ? batch_last_offset(&header) : as_offset;
     err = ERR_OK;
 out:
     record_iter_deinit(&iter);

@@ -14,6 +14,7 @@ static struct loader loader;
 static struct batch_builder builder;
 static struct arena arena;
 static int64_t next_offset;
+static int64_t as_offset = LOADER_OWN_OFFSETS;
 
 static void made(void *context, struct image *image, const struct image_delta *delta)
 {
@@ -95,7 +96,7 @@ static enum err load(uint32_t count, ...)
     va_end(list);
     next_offset += count;
     ck_assert_int_eq(batch_builder_finish(&builder, &batch, &size), ERR_OK);
-    return loader_batch(&loader, bytes_of(batch, size), LOADER_OWN_OFFSETS);
+    return loader_batch(&loader, bytes_of(batch, size), as_offset);
 }
 
 static struct metadata_record of_kind(enum metadata_record_kind kind)
@@ -192,6 +193,34 @@ START_TEST(records_about_what_is_not_there_are_damage)
 }
 END_TEST
 
+/* Found by fuzzing: offsets that go back made an image older than the one it followed. */
+START_TEST(offsets_only_rise)
+{
+    struct metadata_record a = topic("a", 1);
+    struct metadata_record b = topic("b", 2);
+
+    begin();
+    ck_assert_int_eq(load(1, &a), ERR_OK);
+    next_offset = 0;
+    ck_assert_int_eq(load(1, &b), ERR_DAMAGED);
+    ck_assert_str_eq(loader.message, "a record at offset 0 comes after offset 0");
+    end();
+}
+END_TEST
+
+/* Found by fuzzing: a snapshot's records are all at one offset, so a transaction has no place in it. */
+START_TEST(a_snapshot_holds_no_transaction)
+{
+    struct metadata_record begins = of_kind(RECORD_BEGIN_TRANSACTION);
+
+    begin();
+    as_offset = 7;
+    ck_assert_int_eq(load(1, &begins), ERR_DAMAGED);
+    as_offset = LOADER_OWN_OFFSETS;
+    end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("loader");
@@ -204,6 +233,8 @@ int main(void)
     tcase_add_test(tcase, a_transaction_spans_batches);
     tcase_add_test(tcase, what_is_not_known_stops_the_load_by_name);
     tcase_add_test(tcase, records_about_what_is_not_there_are_damage);
+    tcase_add_test(tcase, offsets_only_rise);
+    tcase_add_test(tcase, a_snapshot_holds_no_transaction);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
