@@ -114,7 +114,7 @@ struct broker {
     void *stop_context;
     struct metadata_start metadata_start;
     struct metadata_start metadata_stop;
-    struct metadata_request metadata_request;
+    struct metadata_call metadata_call;
     struct arena sequence_arena;
     struct loop_task serve_task;
     struct loop_task sequence_task;

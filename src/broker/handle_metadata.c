@@ -3,21 +3,18 @@
 #include "broker/broker_internal.h"
 #include "broker/handlers.h"
 #include "broker/topic_config.h"
-/* The message's struct has the name of raftmeta's struct of a request under way. */
-#define metadata_request metadata_body
 #include "protocol/gen/metadata.h"
-#undef metadata_request
 
 struct metadata {
     struct request *request;
-    struct metadata_body *in;
+    struct metadata_request *in;
     bool all;
     bool by_id;
     bool makes;                   /* what is missing is to be made */
     struct create_topic *missing; /* that may be made */
     uint32_t missing_count;
     uint32_t *missing_at; /* by entry of the question: entry of missing + 1; 0: not to be made */
-    struct metadata_request make;
+    struct metadata_call make;
     struct metadata_response response;
 };
 
@@ -233,7 +230,7 @@ static void answer(struct metadata *metadata)
 
 /* ---- making what is missing ---- */
 
-static void made(struct metadata_request *make)
+static void made(struct metadata_call *make)
 {
     struct metadata *metadata = LIST_ENTRY(make, struct metadata, make);
     struct request *request = metadata->request;
@@ -289,12 +286,12 @@ static void make_missing(struct metadata *metadata)
 {
     struct request *request = metadata->request;
 
-    metadata->make = (struct metadata_request){.home = request->shard->loop, .done = made};
+    metadata->make = (struct metadata_call){.home = request->shard->loop, .done = made};
     metadata->make.request.type = CONTROLLER_CREATE_TOPICS;
     metadata->make.request.arena = &request->arena;
     metadata->make.request.create_topics =
         (struct create_topics){.topics = metadata->missing, .count = metadata->missing_count};
-    metadata_node_request(request->broker->metadata, &metadata->make);
+    metadata_node_call(request->broker->metadata, &metadata->make);
 }
 
 /* Versions 10 and 11 have ids on the wire but none could ask by them (KAFKA-12701). */
@@ -337,7 +334,7 @@ static bool same_topic(const struct metadata_request_topic *a, const struct meta
 /* Apache Kafka takes the topics for a set: each is answered once; and where there are ids, by these alone. */
 static bool keep_one_of_each(struct metadata *metadata)
 {
-    struct metadata_body *in = metadata->in;
+    struct metadata_request *in = metadata->in;
     struct mention *mentions = request_array(metadata->request, in->topics_count, sizeof(*mentions));
     bool *drop = request_array(metadata->request, in->topics_count, sizeof(*drop));
     uint32_t kept = 0;

@@ -37,7 +37,7 @@ static void serve(struct shard *shard)
         ask_for_block(shard);
 }
 
-static void block_came(struct metadata_request *ask)
+static void block_came(struct metadata_call *ask)
 {
     struct shard *shard = LIST_ENTRY(ask, struct shard, producer_ids.request);
     struct shard_producer_ids *ids = &shard->producer_ids;
@@ -63,12 +63,12 @@ static void ask_for_block(struct shard *shard)
     struct shard_producer_ids *ids = &shard->producer_ids;
 
     ids->asking = true;
-    ids->request = (struct metadata_request){.home = shard->loop, .done = block_came};
+    ids->request = (struct metadata_call){.home = shard->loop, .done = block_came};
     ids->request.request.type = CONTROLLER_ALLOCATE_PRODUCER_IDS;
     ids->request.request.arena = &ids->arena;
     ids->request.request.allocate_producer_ids = (struct allocate_producer_ids){
         .broker_id = shard->broker->node_id, .broker_epoch = atomic_load(&shard->broker->broker_epoch)};
-    metadata_node_request(shard->broker->metadata, &ids->request);
+    metadata_node_call(shard->broker->metadata, &ids->request);
 }
 
 void handle_init_producer_id(struct request *request, void *body)

@@ -11,7 +11,7 @@ static const struct bytes cluster_name = {(const uint8_t *)"kafka-cluster", size
 
 /* What all three are while the controller decides. */
 struct change {
-    struct metadata_request ask;
+    struct metadata_call ask;
     struct request *request;
     const void *in;
     uint32_t *asked;      /* by entry of the reply: entry of the question + 1; 0: answered here */
@@ -37,7 +37,7 @@ static struct change *change_new(struct request *request, const void *in, uint32
     return change->asked == NULL || change->errors == NULL ? NULL : change;
 }
 
-static void ask(struct change *change, enum controller_request_type type, void (*done)(struct metadata_request *ask))
+static void ask(struct change *change, enum controller_request_type type, void (*done)(struct metadata_call *ask))
 {
     struct request *request = change->request;
 
@@ -50,7 +50,7 @@ static void ask(struct change *change, enum controller_request_type type, void (
         done(&change->ask);
         return;
     }
-    metadata_node_request(request->broker->metadata, &change->ask);
+    metadata_node_call(request->broker->metadata, &change->ask);
 }
 
 /* The message that goes with an error; none with success. */
@@ -141,7 +141,7 @@ static bool fill_created(struct create *create, const struct create_topic *topic
     return fill_configs(request, topic, out);
 }
 
-static void created(struct metadata_request *ask)
+static void created(struct metadata_call *ask)
 {
     struct create *create = LIST_ENTRY(ask, struct create, change.ask);
     struct request *request = create->change.request;
@@ -232,7 +232,7 @@ static struct delete_topic deletion(const struct request *request, const struct 
     return (struct delete_topic){.name = in->topic_names[i]};
 }
 
-static void deleted(struct metadata_request *ask)
+static void deleted(struct metadata_call *ask)
 {
     struct removal *removal = LIST_ENTRY(ask, struct removal, change.ask);
     struct request *request = removal->change.request;
@@ -325,7 +325,7 @@ struct growth {
     struct create_partitions_response response;
 };
 
-static void grown(struct metadata_request *ask)
+static void grown(struct metadata_call *ask)
 {
     struct growth *growth = LIST_ENTRY(ask, struct growth, change.ask);
     struct request *request = growth->change.request;

@@ -80,23 +80,22 @@ static void begin_to_serve(struct broker *broker)
     }
 }
 
-static void ask(struct broker *broker, enum controller_request_type type,
-                void (*done)(struct metadata_request *request))
+static void ask(struct broker *broker, enum controller_request_type type, void (*done)(struct metadata_call *request))
 {
     arena_reset(&broker->sequence_arena);
-    broker->metadata_request.home = broker->env.controller;
-    broker->metadata_request.done = done;
-    broker->metadata_request.request.type = type;
-    broker->metadata_request.request.arena = &broker->sequence_arena;
-    broker->metadata_request.request.err = ERR_OK;
-    metadata_node_request(broker->metadata, &broker->metadata_request);
+    broker->metadata_call.home = broker->env.controller;
+    broker->metadata_call.done = done;
+    broker->metadata_call.request.type = type;
+    broker->metadata_call.request.arena = &broker->sequence_arena;
+    broker->metadata_call.request.err = ERR_OK;
+    metadata_node_call(broker->metadata, &broker->metadata_call);
 }
 
 static void heartbeat_again(struct loop_timer *timer);
 
-static void heartbeat_done(struct metadata_request *request)
+static void heartbeat_done(struct metadata_call *request)
 {
-    struct broker *broker = LIST_ENTRY(request, struct broker, metadata_request);
+    struct broker *broker = LIST_ENTRY(request, struct broker, metadata_call);
 
     if (!is_starting(broker))
         return;
@@ -113,7 +112,7 @@ static void heartbeat_done(struct metadata_request *request)
 
 static void heartbeat(struct broker *broker)
 {
-    broker->metadata_request.request.broker_heartbeat = (struct broker_heartbeat){
+    broker->metadata_call.request.broker_heartbeat = (struct broker_heartbeat){
         .broker_id = broker->node_id,
         .broker_epoch = atomic_load(&broker->broker_epoch),
         .metadata_offset = image_offset(metadata_node_image(broker->metadata)),
@@ -126,9 +125,9 @@ static void heartbeat_again(struct loop_timer *timer)
     heartbeat(LIST_ENTRY(timer, struct broker, heartbeat_timer));
 }
 
-static void registered(struct metadata_request *request)
+static void registered(struct metadata_call *request)
 {
-    struct broker *broker = LIST_ENTRY(request, struct broker, metadata_request);
+    struct broker *broker = LIST_ENTRY(request, struct broker, metadata_call);
 
     if (!is_starting(broker))
         return;
@@ -142,7 +141,7 @@ static void registered(struct metadata_request *request)
 
 static void register_broker(struct broker *broker)
 {
-    struct register_broker *in = &broker->metadata_request.request.register_broker;
+    struct register_broker *in = &broker->metadata_call.request.register_broker;
     uint32_t count = 0;
 
     *in = (struct register_broker){

@@ -88,7 +88,7 @@ struct shard_producer_ids {
     int64_t next;
     int64_t left;
     struct list waiting; /* of struct producer_id_wait */
-    struct metadata_request request;
+    struct metadata_call request;
     struct arena arena;
     bool asking;
 };

@@ -56,15 +56,15 @@ struct metadata_listener {
 };
 
 /* A request on its way; embedded in what waits for it, borrowed from the call until done. */
-struct metadata_request {
+struct metadata_call {
     struct controller_request request;
     struct loop *home; /* where done runs */
-    void (*done)(struct metadata_request *request);
+    void (*done)(struct metadata_call *request);
     int64_t visible_offset; /* out: the image version that shows the outcome; every listener has it */
     /* the node's */
     struct metadata_node *node;
     struct loop_task task;
-    struct metadata_request *next;
+    struct metadata_call *next;
     int64_t wait_offset;
 };
 
@@ -95,7 +95,7 @@ void metadata_node_subscribe(struct metadata_node *node, struct metadata_listene
 void metadata_node_start(struct metadata_node *node, struct metadata_start *start);
 /* Any thread. Completes exactly once; err NOT_CONTROLLER before start is done, after stop has begun, and when the disk
  * failed. The arena and all `in` must stay untouched until done. */
-void metadata_node_request(struct metadata_node *node, struct metadata_request *request);
+void metadata_node_call(struct metadata_node *node, struct metadata_call *request);
 /* Any thread, once. Requests under way complete; the log is synced and closed. */
 void metadata_node_stop(struct metadata_node *node, struct metadata_start *stop);
 /* After stop is done (or if start was never called). NULL does nothing. */

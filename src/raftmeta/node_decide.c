@@ -8,19 +8,19 @@
 
 static void answer_request(struct loop_task *task)
 {
-    struct metadata_request *request = LIST_ENTRY(task, struct metadata_request, task);
+    struct metadata_call *request = LIST_ENTRY(task, struct metadata_call, task);
 
     request->done(request);
 }
 
-static void complete(struct metadata_node *node, struct metadata_request *request)
+static void complete(struct metadata_node *node, struct metadata_call *request)
 {
     request->visible_offset = node->publisher.image_offset;
     request->task.run = answer_request;
     loop_post(request->home, &request->task);
 }
 
-static void refuse(struct metadata_node *node, struct metadata_request *request, enum err err)
+static void refuse(struct metadata_node *node, struct metadata_call *request, enum err err)
 {
     request->request.err = err;
     request->request.message = (struct bytes){NULL, 0};
@@ -30,11 +30,11 @@ static void refuse(struct metadata_node *node, struct metadata_request *request,
 /* Every waiting request from offset on is told that it came to nothing. */
 void node_refuse_waiting(struct metadata_node *node, int64_t offset, enum err err)
 {
-    struct metadata_request **link = &node->waiting_first;
+    struct metadata_call **link = &node->waiting_first;
 
     node->waiting_last = NULL;
     while (*link != NULL) {
-        struct metadata_request *request = *link;
+        struct metadata_call *request = *link;
 
         if (request->wait_offset < offset) {
             node->waiting_last = request;
@@ -52,7 +52,7 @@ void node_applied(void *context)
     struct metadata_node *node = context;
 
     while (node->waiting_first != NULL && node->waiting_first->wait_offset <= node->publisher.covered_offset) {
-        struct metadata_request *request = node->waiting_first;
+        struct metadata_call *request = node->waiting_first;
 
         node->waiting_first = request->next;
         if (node->waiting_first == NULL)
@@ -62,7 +62,7 @@ void node_applied(void *context)
     node_go_on_stopping(node);
 }
 
-static void wait_for(struct metadata_node *node, struct metadata_request *request, int64_t offset)
+static void wait_for(struct metadata_node *node, struct metadata_call *request, int64_t offset)
 {
     request->wait_offset = offset;
     request->next = NULL;
@@ -215,7 +215,7 @@ void node_add_pending(struct metadata_node *node, struct pending *pending)
 }
 
 /* Decides a request and hands on what it changes. request may be NULL for one that nobody waits for. */
-enum err node_decide(struct metadata_node *node, struct controller_request *request, struct metadata_request *waiter,
+enum err node_decide(struct metadata_node *node, struct controller_request *request, struct metadata_call *waiter,
                      bool lazy)
 {
     struct image *before = image_keep(controller_proposed(node->controller));
@@ -257,7 +257,7 @@ out:
 
 static void arrive(struct loop_task *task)
 {
-    struct metadata_request *request = LIST_ENTRY(task, struct metadata_request, task);
+    struct metadata_call *request = LIST_ENTRY(task, struct metadata_call, task);
     struct metadata_node *node = request->node;
     enum err err = ERR_OK;
 
@@ -273,7 +273,7 @@ static void arrive(struct loop_task *task)
         node_fail(node, err, "our own records do not apply");
 }
 
-void metadata_node_request(struct metadata_node *node, struct metadata_request *request)
+void metadata_node_call(struct metadata_node *node, struct metadata_call *request)
 {
     request->node = node;
     request->task.run = arrive;

@@ -55,12 +55,12 @@ struct metadata_node {
     struct arena scratch;
     /* what was proposed, and who waits */
     struct pending *pending_first, *pending_last;
-    struct metadata_request *waiting_first, *waiting_last; /* in the order of what they wait for */
+    struct metadata_call *waiting_first, *waiting_last; /* in the order of what they wait for */
     int64_t waited_offset; /* of the last change that somebody can wait for: NoOps are not */
     struct image *committed;
     struct publisher publisher;
     /* requests of our own */
-    struct metadata_request activation, registration;
+    struct metadata_call activation, registration;
     struct arena activation_arena, registration_arena;
     bool activating, registering; /* on their way */
     struct uuid incarnation;      /* of this process as a controller */
@@ -99,7 +99,7 @@ void node_go_on_stopping(struct metadata_node *node);
 /* Decides a request and hands on what it changes. waiter: who is answered when that is visible; NULL: nobody. lazy:
  * nobody waits for its sync. ERR_NOMEM: it never happened. ERR_DAMAGED: fatal. */
 MUST_CHECK enum err node_decide(struct metadata_node *node, struct controller_request *request,
-                                struct metadata_request *waiter, bool lazy);
+                                struct metadata_call *waiter, bool lazy);
 /* The publisher's covered offset moved (context is the node). */
 void node_applied(void *context);
 /* A change on its way, told when everything up to its last offset is committed. */

@@ -62,7 +62,7 @@ static void stopped(void *context, enum err err)
 
 static enum err register_self(struct metadata_node *node);
 
-static void activated(struct metadata_request *request)
+static void activated(struct metadata_call *request)
 {
     struct metadata_node *node = request->node;
 
@@ -93,7 +93,7 @@ static void activated(struct metadata_request *request)
     node_finish_start(&node->start, ERR_OK, "%s", "");
 }
 
-static void registered(struct metadata_request *request)
+static void registered(struct metadata_call *request)
 {
     struct metadata_node *node = request->node;
 
@@ -107,7 +107,7 @@ static void registered(struct metadata_request *request)
 /* Controllers are in the image, too: tools that talk to them find them there. */
 static enum err register_self(struct metadata_node *node)
 {
-    struct metadata_request *request = &node->registration;
+    struct metadata_call *request = &node->registration;
 
     if (image_metadata_version(controller_proposed(node->controller)) < 15)
         return ERR_OK;
@@ -164,7 +164,7 @@ static enum err collect(void *context, struct bytes frame)
 /* The image that all listeners begin with goes first, then the activation, whose commit ends the start. */
 static enum err activate(struct metadata_node *node, int64_t next_offset)
 {
-    struct metadata_request *request = &node->activation;
+    struct metadata_call *request = &node->activation;
     struct collected bootstrap = {.arena = &node->activation_arena};
     struct pending *pending = mem_calloc(1, sizeof(*pending));
     struct image_delta *whole = NULL;

@@ -14,10 +14,7 @@
 #include "protocol/gen/find_coordinator.h"
 #include "protocol/gen/init_producer_id.h"
 #include "protocol/gen/list_offsets.h"
-/* The message's struct has the name of raftmeta's struct of a request under way. */
-#define metadata_request metadata_body
 #include "protocol/gen/metadata.h"
-#undef metadata_request
 
 enum { TOPIC_DENIED = 29, GROUP_DENIED = 30, CLUSTER_DENIED = 31, TRANSACTION_DENIED = 53 };
 
@@ -121,7 +118,7 @@ END_TEST
 
 static struct metadata_response *ask_metadata(struct bytes name, struct uuid id, struct node_call *call)
 {
-    struct metadata_body request;
+    struct metadata_request request;
     struct metadata_request_topic asked;
 
     metadata_request_init(&request);
@@ -135,7 +132,7 @@ static struct metadata_response *ask_metadata(struct bytes name, struct uuid id,
 
 START_TEST(metadata_of_what_may_not_be_seen)
 {
-    struct metadata_body request;
+    struct metadata_request request;
     struct metadata_response *response = NULL;
     struct node_call call;
 

@@ -189,12 +189,12 @@ void meta_world_crash(struct meta_world *world, bool power_cut)
     new_loops(world);
 }
 
-static void on_answer(struct metadata_request *request)
+static void on_answer(struct metadata_call *request)
 {
     *(bool *)request->request.context = true;
 }
 
-bool meta_world_ask(struct meta_world *world, struct metadata_request *request)
+bool meta_world_ask(struct meta_world *world, struct metadata_call *request)
 {
     bool done = false;
 
@@ -202,14 +202,14 @@ bool meta_world_ask(struct meta_world *world, struct metadata_request *request)
     request->done = on_answer;
     request->request.arena = &world->arena;
     request->request.context = &done;
-    metadata_node_request(world->node, request);
+    metadata_node_call(world->node, request);
     return run(world, &done);
 }
 
 enum err meta_world_create(struct meta_world *world, const char *name, int32_t partitions)
 {
     struct create_topic topic = {.name = bytes_of_text(name), .partition_count = partitions, .replication_factor = 1};
-    struct metadata_request request = {
+    struct metadata_call request = {
         .request = {.type = CONTROLLER_CREATE_TOPICS, .create_topics = {.topics = &topic, .count = 1}}};
 
     if (!meta_world_ask(world, &request))
@@ -228,7 +228,7 @@ int64_t meta_world_register(struct meta_world *world)
     uint8_t random[UUID_BYTES];
     uint32_t feature_count = 0;
     const struct image_feature_range *features = controller_features(&feature_count);
-    struct metadata_request request = {.request = {.type = CONTROLLER_REGISTER_BROKER}};
+    struct metadata_call request = {.request = {.type = CONTROLLER_REGISTER_BROKER}};
     int64_t epoch = -1;
 
     rng_fill(&world->sim.rng, random, sizeof(random));
@@ -247,7 +247,7 @@ int64_t meta_world_register(struct meta_world *world)
     if (!meta_world_ask(world, &request) || request.request.err != ERR_OK)
         return -1;
     epoch = request.request.register_broker.epoch;
-    request = (struct metadata_request){.request = {.type = CONTROLLER_BROKER_HEARTBEAT}};
+    request = (struct metadata_call){.request = {.type = CONTROLLER_BROKER_HEARTBEAT}};
     request.request.broker_heartbeat =
         (struct broker_heartbeat){.broker_id = 1, .broker_epoch = epoch, .metadata_offset = image_offset(world->image)};
     if (!meta_world_ask(world, &request) || request.request.err != ERR_OK || request.request.broker_heartbeat.fenced)

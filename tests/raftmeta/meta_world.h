@@ -44,7 +44,7 @@ void meta_world_stop(struct meta_world *world);
 void meta_world_crash(struct meta_world *world, bool power_cut);
 
 /* Asks and waits; false when no answer came within a virtual minute. in and out are in request. */
-bool meta_world_ask(struct meta_world *world, struct metadata_request *request);
+bool meta_world_ask(struct meta_world *world, struct metadata_call *request);
 /* Creates a topic with one replica; what the topic's entry says (or the request's err). */
 enum err meta_world_create(struct meta_world *world, const char *name, int32_t partitions);
 /* Registers broker 1 with a new incarnation and unfences it; its epoch, or -1. */

@@ -43,7 +43,7 @@ static const char *const topic_names[SCRIPT_TOPICS] = {"a", "b", "c", "d"};
 
 static int64_t allocate(int64_t epoch)
 {
-    struct metadata_request request = {.request = {.type = CONTROLLER_ALLOCATE_PRODUCER_IDS}};
+    struct metadata_call request = {.request = {.type = CONTROLLER_ALLOCATE_PRODUCER_IDS}};
 
     request.request.allocate_producer_ids = (struct allocate_producer_ids){.broker_id = 1, .broker_epoch = epoch};
     if (!meta_world_ask(&world, &request) || request.request.err != ERR_OK)
@@ -160,13 +160,13 @@ END_TEST
 enum { CROWD = 100 };
 
 static struct crowd {
-    struct metadata_request requests[CROWD];
+    struct metadata_call requests[CROWD];
     struct create_topic topics[CROWD];
     char names[CROWD][16];
     uint32_t done;
 } crowd;
 
-static void count_answer(struct metadata_request *request)
+static void count_answer(struct metadata_call *request)
 {
     (void)request;
     crowd.done++;
@@ -192,11 +192,11 @@ START_TEST(many_requests_share_a_sync)
         (void)snprintf(crowd.names[i], sizeof(crowd.names[i]), "topic%u", i);
         crowd.topics[i] =
             (struct create_topic){.name = bytes_of_text(crowd.names[i]), .partition_count = 1, .replication_factor = 1};
-        crowd.requests[i] = (struct metadata_request){.home = world.reactor, .done = count_answer};
+        crowd.requests[i] = (struct metadata_call){.home = world.reactor, .done = count_answer};
         crowd.requests[i].request.type = CONTROLLER_CREATE_TOPICS;
         crowd.requests[i].request.arena = &world.arena;
         crowd.requests[i].request.create_topics = (struct create_topics){.topics = &crowd.topics[i], .count = 1};
-        metadata_node_request(world.node, &crowd.requests[i]);
+        metadata_node_call(world.node, &crowd.requests[i]);
     }
     ck_assert(sim_run(&world.sim, world.sim.mono_ns + INT64_C(60000000000), all_answered, NULL));
     syncs = world.disk.calls[SIM_FS_SYNC] - syncs;
@@ -224,11 +224,11 @@ START_TEST(a_full_disk_leaves_no_gap)
         crowd.topics[i] = (struct create_topic){.name = bytes_of_text(crowd.names[i]),
                                                 .partition_count = i < LARGE ? PARTITIONS_LARGE : 1,
                                                 .replication_factor = 1};
-        crowd.requests[i] = (struct metadata_request){.home = world.reactor, .done = count_answer};
+        crowd.requests[i] = (struct metadata_call){.home = world.reactor, .done = count_answer};
         crowd.requests[i].request.type = CONTROLLER_CREATE_TOPICS;
         crowd.requests[i].request.arena = &world.arena;
         crowd.requests[i].request.create_topics = (struct create_topics){.topics = &crowd.topics[i], .count = 1};
-        metadata_node_request(world.node, &crowd.requests[i]);
+        metadata_node_call(world.node, &crowd.requests[i]);
     }
     ck_assert(sim_run(&world.sim, world.sim.mono_ns + INT64_C(60000000000), all_answered, NULL));
     for (uint32_t i = 0; i < CROWD; i++)
@@ -363,11 +363,11 @@ START_TEST(a_stop_completes_what_was_asked)
         (void)snprintf(crowd.names[i], sizeof(crowd.names[i]), "topic%u", i);
         crowd.topics[i] =
             (struct create_topic){.name = bytes_of_text(crowd.names[i]), .partition_count = 1, .replication_factor = 1};
-        crowd.requests[i] = (struct metadata_request){.home = world.reactor, .done = count_answer};
+        crowd.requests[i] = (struct metadata_call){.home = world.reactor, .done = count_answer};
         crowd.requests[i].request.type = CONTROLLER_CREATE_TOPICS;
         crowd.requests[i].request.arena = &world.arena;
         crowd.requests[i].request.create_topics = (struct create_topics){.topics = &crowd.topics[i], .count = 1};
-        metadata_node_request(world.node, &crowd.requests[i]);
+        metadata_node_call(world.node, &crowd.requests[i]);
     }
     meta_world_stop(&world);
     (void)sim_run(&world.sim, world.sim.mono_ns + INT64_C(1000000000), all_answered, NULL);
