@@ -155,7 +155,7 @@ void handle_api_versions(struct request *request, void *body)
     request_reply(request, &response);
 }
 
-void answer_unknown_api_versions(struct request *request)
+void handle_unknown_api_versions(struct request *request)
 {
     struct api_versions_response response;
     struct api_version entry;

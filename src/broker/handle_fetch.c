@@ -346,7 +346,7 @@ static void told_begin(struct loop_task *task)
     begin(LIST_ENTRY(task, struct fetch, task));
 }
 
-void fetches_finish(struct shard *shard)
+void handle_fetch_finish(struct shard *shard)
 {
     list_each (&shard->fetches, node)
         finish_all(LIST_ENTRY(node, struct fetch, waiting));

@@ -22,10 +22,10 @@ api_handle_fn handle_metadata;
 api_handle_fn handle_produce;
 
 /* The node stops: fetches that wait answer with what there is. */
-void fetches_finish(struct shard *shard);
+void handle_fetch_finish(struct shard *shard);
 
 /* The answer to an ApiVersions request of a version we do not know: error 35 in the oldest form, with the one range
  * that lets the client try again (trap B001). */
-void answer_unknown_api_versions(struct request *request);
+void handle_unknown_api_versions(struct request *request);
 
 #endif

@@ -264,7 +264,7 @@ void request_begin(struct shard *shard, struct connection *connection, struct ex
     }
     if (header.request_api_version > api->version_max) {
         request->state = REQUEST_EXECUTING;
-        answer_unknown_api_versions(request);
+        handle_unknown_api_versions(request);
         return;
     }
     err = decode(request, &reader, &body);

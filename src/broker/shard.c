@@ -446,7 +446,7 @@ void shard_drain(struct shard *shard)
     for (uint32_t i = 0; i < shard->held_count; i++)
         net_close(shard->held[i].stream, false);
     shard->held_count = 0;
-    fetches_finish(shard);
+    handle_fetch_finish(shard);
     shard->drain_timer.fired = drain_is_too_long;
     loop_timer_start(shard->loop, &shard->drain_timer,
                      loop_now_ns(shard->loop) + SHARD_DRAIN_MS_MAX * INT64_C(1000000));

@@ -3,7 +3,8 @@
 #include "base/mem.h"
 #include "raftmeta/image_edit.h"
 
-enum err apply_register_broker(struct image_edit *edit, const struct register_broker_record *record, int64_t offset)
+enum err image_apply_register_broker(struct image_edit *edit, const struct register_broker_record *record,
+                                     int64_t offset)
 {
     struct image_endpoint *endpoints = mem_calloc((size_t)record->end_points_count + 1, sizeof(*endpoints));
     struct image_feature_range *features = mem_calloc((size_t)record->features_count + 1, sizeof(*features));
@@ -58,7 +59,7 @@ static enum err find(struct image_edit *edit, const char *kind, int32_t id, int6
     return ERR_OK;
 }
 
-enum err apply_unregister_broker(struct image_edit *edit, const struct unregister_broker_record *record)
+enum err image_apply_unregister_broker(struct image_edit *edit, const struct unregister_broker_record *record)
 {
     const struct image_broker *broker = NULL;
     enum err err = find(edit, "UNREGISTER_BROKER", record->broker_id, record->broker_epoch, &broker);
@@ -77,7 +78,7 @@ static enum err replace(struct image_edit *edit, const struct image_broker *brok
     return err;
 }
 
-enum err apply_broker_change(struct image_edit *edit, const struct broker_registration_change_record *record)
+enum err image_apply_broker_change(struct image_edit *edit, const struct broker_registration_change_record *record)
 {
     const struct image_broker *broker = NULL;
     struct image_broker from;
@@ -101,7 +102,7 @@ enum err apply_broker_change(struct image_edit *edit, const struct broker_regist
     return replace(edit, broker, &from);
 }
 
-enum err apply_fence(struct image_edit *edit, int32_t id, int64_t epoch, bool fenced)
+enum err image_apply_fence(struct image_edit *edit, int32_t id, int64_t epoch, bool fenced)
 {
     const struct image_broker *broker = NULL;
     struct image_broker from;
@@ -114,8 +115,8 @@ enum err apply_fence(struct image_edit *edit, int32_t id, int64_t epoch, bool fe
     return replace(edit, broker, &from);
 }
 
-enum err apply_register_controller(struct image_edit *edit, const struct register_controller_record *record,
-                                   int64_t offset)
+enum err image_apply_register_controller(struct image_edit *edit, const struct register_controller_record *record,
+                                         int64_t offset)
 {
     struct image_endpoint *endpoints = mem_calloc((size_t)record->end_points_count + 1, sizeof(*endpoints));
     struct image_feature_range *features = mem_calloc((size_t)record->features_count + 1, sizeof(*features));

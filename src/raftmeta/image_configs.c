@@ -23,7 +23,7 @@ static uint32_t place_of(const struct image_configs *configs, struct bytes name,
     return at;
 }
 
-enum err apply_config(struct image_edit *edit, const struct config_record *record)
+enum err image_apply_config(struct image_edit *edit, const struct config_record *record)
 {
     const struct image_configs *before = NULL;
     struct image_config *entries = NULL;
@@ -60,7 +60,7 @@ enum err apply_config(struct image_edit *edit, const struct config_record *recor
     return err;
 }
 
-enum err apply_remove_configs(struct image_edit *edit, enum config_resource type, struct bytes resource)
+enum err image_apply_remove_configs(struct image_edit *edit, enum config_resource type, struct bytes resource)
 {
     const struct image_configs *before = image_configs(edit->next, type, resource);
 
@@ -149,7 +149,7 @@ static struct bytes kept_key(struct arena *arena, const struct metadata_record *
     }
 }
 
-enum err apply_kept(struct image_edit *edit, const struct metadata_record *record)
+enum err image_apply_kept(struct image_edit *edit, const struct metadata_record *record)
 {
     struct arena arena;
     struct image_record *row = NULL;

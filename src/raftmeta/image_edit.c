@@ -232,23 +232,23 @@ enum err image_edit_apply(struct image_edit *edit, const struct metadata_record 
 {
     switch (record->kind) {
     case RECORD_REGISTER_BROKER:
-        return apply_register_broker(edit, &record->register_broker, offset);
+        return image_apply_register_broker(edit, &record->register_broker, offset);
     case RECORD_UNREGISTER_BROKER:
-        return apply_unregister_broker(edit, &record->unregister_broker);
+        return image_apply_unregister_broker(edit, &record->unregister_broker);
     case RECORD_TOPIC:
-        return apply_topic(edit, &record->topic);
+        return image_apply_topic(edit, &record->topic);
     case RECORD_PARTITION:
-        return apply_partition(edit, &record->partition);
+        return image_apply_partition(edit, &record->partition);
     case RECORD_CONFIG:
-        return apply_config(edit, &record->config);
+        return image_apply_config(edit, &record->config);
     case RECORD_PARTITION_CHANGE:
-        return apply_partition_change(edit, &record->partition_change);
+        return image_apply_partition_change(edit, &record->partition_change);
     case RECORD_FENCE_BROKER:
-        return apply_fence(edit, record->fence_broker.id, record->fence_broker.epoch, true);
+        return image_apply_fence(edit, record->fence_broker.id, record->fence_broker.epoch, true);
     case RECORD_UNFENCE_BROKER:
-        return apply_fence(edit, record->unfence_broker.id, record->unfence_broker.epoch, false);
+        return image_apply_fence(edit, record->unfence_broker.id, record->unfence_broker.epoch, false);
     case RECORD_REMOVE_TOPIC:
-        return apply_remove_topic(edit, &record->remove_topic);
+        return image_apply_remove_topic(edit, &record->remove_topic);
     case RECORD_FEATURE_LEVEL:
         return apply_feature(edit, &record->feature_level);
     case RECORD_PRODUCER_IDS:
@@ -256,11 +256,11 @@ enum err image_edit_apply(struct image_edit *edit, const struct metadata_record 
         edit->delta->producer_ids_changed = true;
         return ERR_OK;
     case RECORD_BROKER_REGISTRATION_CHANGE:
-        return apply_broker_change(edit, &record->broker_registration_change);
+        return image_apply_broker_change(edit, &record->broker_registration_change);
     case RECORD_REGISTER_CONTROLLER:
-        return apply_register_controller(edit, &record->register_controller, offset);
+        return image_apply_register_controller(edit, &record->register_controller, offset);
     case RECORD_CLEAR_ELR:
-        return apply_clear_elr(edit, &record->clear_elr);
+        return image_apply_clear_elr(edit, &record->clear_elr);
     case RECORD_DELEGATION_TOKEN:
     case RECORD_REMOVE_DELEGATION_TOKEN:
     case RECORD_USER_SCRAM_CREDENTIAL:
@@ -268,7 +268,7 @@ enum err image_edit_apply(struct image_edit *edit, const struct metadata_record 
     case RECORD_CLIENT_QUOTA:
     case RECORD_ACCESS_CONTROL_ENTRY:
     case RECORD_REMOVE_ACCESS_CONTROL_ENTRY:
-        return apply_kept(edit, record);
+        return image_apply_kept(edit, record);
     case RECORD_NO_OP:
     case RECORD_ZK_MIGRATION_STATE: /* what it says has no meaning in 4.x */
     case RECORD_BEGIN_TRANSACTION:  /* the three are their reader's matter (loader.h) */

@@ -33,22 +33,24 @@ MUST_CHECK enum err edit_put_configs(struct image_edit *edit, const struct image
                                      struct image_configs *after);
 
 /* One for each group of kinds; ERR_DAMAGED with a message, or ERR_NOMEM. */
-MUST_CHECK enum err apply_topic(struct image_edit *edit, const struct topic_record *record);
-MUST_CHECK enum err apply_remove_topic(struct image_edit *edit, const struct remove_topic_record *record);
-MUST_CHECK enum err apply_partition(struct image_edit *edit, const struct partition_record *record);
-MUST_CHECK enum err apply_partition_change(struct image_edit *edit, const struct partition_change_record *record);
-MUST_CHECK enum err apply_clear_elr(struct image_edit *edit, const struct clear_elr_record *record);
-MUST_CHECK enum err apply_register_broker(struct image_edit *edit, const struct register_broker_record *record,
-                                          int64_t offset);
-MUST_CHECK enum err apply_unregister_broker(struct image_edit *edit, const struct unregister_broker_record *record);
-MUST_CHECK enum err apply_broker_change(struct image_edit *edit,
-                                        const struct broker_registration_change_record *record);
-MUST_CHECK enum err apply_fence(struct image_edit *edit, int32_t id, int64_t epoch, bool fenced);
-MUST_CHECK enum err apply_register_controller(struct image_edit *edit, const struct register_controller_record *record,
-                                              int64_t offset);
-MUST_CHECK enum err apply_config(struct image_edit *edit, const struct config_record *record);
+MUST_CHECK enum err image_apply_topic(struct image_edit *edit, const struct topic_record *record);
+MUST_CHECK enum err image_apply_remove_topic(struct image_edit *edit, const struct remove_topic_record *record);
+MUST_CHECK enum err image_apply_partition(struct image_edit *edit, const struct partition_record *record);
+MUST_CHECK enum err image_apply_partition_change(struct image_edit *edit, const struct partition_change_record *record);
+MUST_CHECK enum err image_apply_clear_elr(struct image_edit *edit, const struct clear_elr_record *record);
+MUST_CHECK enum err image_apply_register_broker(struct image_edit *edit, const struct register_broker_record *record,
+                                                int64_t offset);
+MUST_CHECK enum err image_apply_unregister_broker(struct image_edit *edit,
+                                                  const struct unregister_broker_record *record);
+MUST_CHECK enum err image_apply_broker_change(struct image_edit *edit,
+                                              const struct broker_registration_change_record *record);
+MUST_CHECK enum err image_apply_fence(struct image_edit *edit, int32_t id, int64_t epoch, bool fenced);
+MUST_CHECK enum err image_apply_register_controller(struct image_edit *edit,
+                                                    const struct register_controller_record *record, int64_t offset);
+MUST_CHECK enum err image_apply_config(struct image_edit *edit, const struct config_record *record);
 /* All configurations of one resource go. */
-MUST_CHECK enum err apply_remove_configs(struct image_edit *edit, enum config_resource type, struct bytes resource);
-MUST_CHECK enum err apply_kept(struct image_edit *edit, const struct metadata_record *record);
+MUST_CHECK enum err image_apply_remove_configs(struct image_edit *edit, enum config_resource type,
+                                               struct bytes resource);
+MUST_CHECK enum err image_apply_kept(struct image_edit *edit, const struct metadata_record *record);
 
 #endif

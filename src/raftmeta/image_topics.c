@@ -10,7 +10,7 @@ enum {
     RECOVERY_RECOVERING = 1,
 };
 
-enum err apply_topic(struct image_edit *edit, const struct topic_record *record)
+enum err image_apply_topic(struct image_edit *edit, const struct topic_record *record)
 {
     const struct image_topic *namesake = image_topic_by_name(edit->next, record->name);
     struct image_topic *row = NULL;
@@ -29,7 +29,7 @@ enum err apply_topic(struct image_edit *edit, const struct topic_record *record)
     return err;
 }
 
-enum err apply_remove_topic(struct image_edit *edit, const struct remove_topic_record *record)
+enum err image_apply_remove_topic(struct image_edit *edit, const struct remove_topic_record *record)
 {
     const struct image_topic *topic = image_topic_by_id(edit->next, record->topic_id);
     enum err err = ERR_OK;
@@ -38,7 +38,7 @@ enum err apply_remove_topic(struct image_edit *edit, const struct remove_topic_r
         return edit_fail(edit, "REMOVE_TOPIC for the unknown topic id %s", uuid_format(record->topic_id).text);
     for (uint32_t i = 0; i < topic->partition_count; i++)
         edit->next->partition_count -= topic->partitions[i] != NULL;
-    err = apply_remove_configs(edit, CONFIG_TOPIC, topic->name);
+    err = image_apply_remove_configs(edit, CONFIG_TOPIC, topic->name);
     if (err == ERR_OK)
         err = edit_put_topic(edit, topic, NULL);
     return err;
@@ -84,7 +84,7 @@ static enum err put_with_directories(struct image_edit *edit, const struct image
     return err;
 }
 
-enum err apply_partition(struct image_edit *edit, const struct partition_record *record)
+enum err image_apply_partition(struct image_edit *edit, const struct partition_record *record)
 {
     const struct image_topic *topic = image_topic_by_id(edit->next, record->topic_id);
     struct image_partition from = {
@@ -115,7 +115,7 @@ enum err apply_partition(struct image_edit *edit, const struct partition_record 
     return put_with_directories(edit, topic, (uint32_t)record->partition_id, &from, record->directories_count);
 }
 
-enum err apply_partition_change(struct image_edit *edit, const struct partition_change_record *record)
+enum err image_apply_partition_change(struct image_edit *edit, const struct partition_change_record *record)
 {
     const struct image_partition *now = image_partition(edit->next, record->topic_id, record->partition_id);
     struct image_partition from;
@@ -184,7 +184,7 @@ static enum err clear_topic(struct image_edit *edit, const struct image_topic *t
     return err;
 }
 
-enum err apply_clear_elr(struct image_edit *edit, const struct clear_elr_record *record)
+enum err image_apply_clear_elr(struct image_edit *edit, const struct clear_elr_record *record)
 {
     const struct image_topic *topic = NULL;
     struct pmap held;
