@@ -14,12 +14,12 @@ from harness.runner import Different, ottla_only
 NEEDS = ("kcat",)
 
 
-def serve(env, *arguments, seconds=10):
+def serve(env, *arguments, seconds=10, **how):
     """Runs it where it is expected to refuse: (exit code, what it printed)."""
     try:
         done = subprocess.run([env.broker.binary, "serve", *map(str, arguments)], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds, check=False,
-                              text=True, cwd=env.folder)
+                              text=True, cwd=env.folder, **how)
     except subprocess.TimeoutExpired as running:
         raise Different(f"it did not refuse {arguments}: {running.stdout}") from None
     if done.returncode < 0:
@@ -177,22 +177,24 @@ def test_stop_under_load(env):
         node.kill()
 
 
-@ottla_only
-def test_small_machine(env):
-    """64 MB of memory and 1,024 descriptors are enough: a few hundred partitions, clients and a million bytes."""
-    def limits():
-        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
-
-    node = env.new_broker()
-    plain = subprocess.Popen
+def start_with_limit(node, what, limit):
+    """Starts the broker with one of the kernel's limits on it."""
     node.prepare()
     with node.log_path.open("ab") as log:
-        node.process = plain(node.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=limits)
-    deadline = time.monotonic() + 60
+        node.process = subprocess.Popen(node.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                        preexec_fn=lambda: resource.setrlimit(what, (limit, limit)))
+    deadline = time.monotonic() + brokers.START_SECONDS
     while not node.ready():
         if node.process.poll() is not None or time.monotonic() > deadline:
             raise Different(f"not ready: {node.log_tail()}")
         time.sleep(0.01)
+
+
+@ottla_only
+def test_small_machine(env):
+    """64 MB of memory and 1,024 descriptors are enough: a few hundred partitions, clients and a million bytes."""
+    node = env.new_broker()
+    start_with_limit(node, resource.RLIMIT_NOFILE, 1024)
     try:
         env.run([env.client_program("integration/librdkafka/load"), node.bootstrap, "small", "400", "40000"])
         megabytes = node.rss_bytes() / 1e6
@@ -200,6 +202,35 @@ def test_small_machine(env):
         if not env.sanitized and megabytes > 64:
             raise Different(f"{megabytes:.0f} MB")
         node.stop()
+    finally:
+        node.kill()
+
+
+@ottla_only
+def test_limit_of_file_size(env):
+    """`ulimit -f`: a segment that may grow no further is a full disk, not the broker's death; what was acknowledged
+    stays, other topics go on, and so does a restart. Where nothing at all may be written, the start says so."""
+    code, said = serve(env, *settings(env.folder / "nothing"),
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+    if code == 0 or "no space left on device" not in said:
+        raise Different(f"{code}: {said}")
+    node = env.new_broker()
+    lines = "".join(f"{n:0999}\n" for n in range(4000))
+    start_with_limit(node, resource.RLIMIT_FSIZE, 1024 * 1024)
+    try:
+        refused_some = env.run(["kcat", "-b", node.bootstrap, "-P", "-t", "large", "-X", "message.timeout.ms=4000"],
+                               input=lines, expect=None)
+        env.see("all of it was written", refused_some.returncode == 0, False)
+        env.run(["kcat", "-b", node.bootstrap, "-P", "-t", "small"], input="one\ntwo\n")
+        for again in range(2):
+            read = ["kcat", "-b", node.bootstrap, "-C", "-e", "-q", "-o", "beginning", "-t"]
+            env.see("the other topic", env.run([*read, "small"]).stdout, "one\ntwo\n")
+            kept = env.run([*read, "large"]).stdout
+            if not 400_000 < len(kept) <= 1024 * 1024 or not set(kept.splitlines()) <= set(lines.splitlines()):
+                raise Different(f"{len(kept)} bytes of the large topic, {kept[-40:]!r}")
+            node.stop()
+            if again == 0:
+                node.start()
     finally:
         node.kill()
 

@@ -517,6 +517,7 @@ int process_serve(const struct config *config, const struct process_options *opt
     (void)sigaddset(&process->signals, SIGNAL_FROM_LOOP);
     (void)sigprocmask(SIG_BLOCK, &process->signals, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file at the limit of its size is then EFBIG: a full disk, no death */
     if (crash_install(&process->crash, STDERR) == ERR_OK)
         crash_enter(&process->crash, &process->ring, process->log.node_id, "ottla");
     err = make_all(process, message);
