@@ -33,7 +33,6 @@ enum { NUMBER_CHARS_MAX = 63, NAME_CHARS_MAX = 127 };
 #define NO_PAGED_TOPICS    {CONFIG_WITHOUT_EFFECT, "there is no DescribeTopicPartitions yet"}
 #define CODEC_LEVELS       {CONFIG_WITHOUT_EFFECT, "codecs run at their own default levels"}
 #define CHECKPOINTS        {CONFIG_WITHOUT_EFFECT, "checkpoint files follow every change within a second"}
-#define MESSAGE_BOUND      {CONFIG_WITHOUT_EFFECT, "what a batch may unpack to has a fixed bound"}
 #define BUDGET             {CONFIG_WITHOUT_EFFECT, "what waits is bounded by memory, not by number"}
 #define JAVA_CLASS         {CONFIG_WITHOUT_EFFECT, "it names a Java class"}
 #define REACTORS           {CONFIG_WITHOUT_EFFECT, "reactors and I/O threads do this work: ottla.reactors, ottla.io.threads"}

@@ -223,6 +223,7 @@ void topic_config_resolve(const struct config *config, const struct image *image
     log_config->segment_index_bytes = (int32_t)NUMBER(CONFIG_TOPIC_SEGMENT_INDEX_BYTES);
     log_config->index_interval_bytes = (int32_t)NUMBER(CONFIG_TOPIC_INDEX_INTERVAL_BYTES);
     log_config->max_message_bytes = (int32_t)NUMBER(CONFIG_TOPIC_MAX_MESSAGE_BYTES);
+    log_config->max_decompressed_message_bytes = (int32_t)NUMBER(CONFIG_TOPIC_MAX_DECOMPRESSED_MESSAGE_BYTES);
     log_config->retention_ms = NUMBER(CONFIG_TOPIC_RETENTION_MS);
     log_config->retention_bytes = NUMBER(CONFIG_TOPIC_RETENTION_BYTES);
     log_config->flush_messages = NUMBER(CONFIG_TOPIC_FLUSH_MESSAGES);

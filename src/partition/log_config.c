@@ -11,6 +11,7 @@ void log_config_init(struct log_config *config)
         .segment_index_bytes = 10 * 1024 * 1024,
         .index_interval_bytes = 4096,
         .max_message_bytes = MESSAGE_BYTES_DEFAULT,
+        .max_decompressed_message_bytes = INT32_MAX - 8, /* what an array of Java holds */
         .retention_ms = 7 * INT64_C(86400000),
         .retention_bytes = -1,
         .flush_messages = INT64_MAX,

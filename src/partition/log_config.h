@@ -29,10 +29,11 @@ struct log_config {
     int32_t segment_index_bytes; /* segment.index.bytes: a full index rolls the segment */
     int32_t index_interval_bytes;
     int32_t max_message_bytes;
-    int64_t retention_ms;    /* -1: without limit */
-    int64_t retention_bytes; /* -1: without limit */
-    int64_t flush_messages;  /* 1: nothing counts as written before it is synced; INT64_MAX: never asked for */
-    int64_t flush_ms;        /* INT64_MAX: never asked for */
+    int32_t max_decompressed_message_bytes; /* of one record, where a compressed batch is opened */
+    int64_t retention_ms;                   /* -1: without limit */
+    int64_t retention_bytes;                /* -1: without limit */
+    int64_t flush_messages; /* 1: nothing counts as written before it is synced; INT64_MAX: never asked for */
+    int64_t flush_ms;       /* INT64_MAX: never asked for */
     int64_t file_delete_delay_ms;
     int64_t timestamp_before_max_ms;
     int64_t timestamp_after_max_ms;

@@ -36,6 +36,7 @@ static void rules_make(const struct partition_append *op, struct batch_rules *ru
 
     batch_rules_init(rules);
     rules->max_message_bytes = config->max_message_bytes;
+    rules->record_bytes_max = config->max_decompressed_message_bytes;
     rules->segment_bytes = config->segment_bytes;
     rules->from_client = true;
     rules->keys_required = config->cleanup_compact;
@@ -68,6 +69,9 @@ static enum err rebuild(struct partition_append *op, const struct batch_verdict 
                            BATCH_OPENED_BYTES_MAX, &batch, &size);
     if (err != ERR_OK)
         return err;
+    /* Another codec may make more of it; Apache Kafka looks a second time, too. */
+    if (size > (size_t)op->partition->config.max_message_bytes)
+        return ERR_MESSAGE_TOO_LARGE;
     op->log_append.batches = batch;
     op->log_append.size = size;
     return ERR_OK;

@@ -101,6 +101,7 @@ START_TEST(the_typed_sum_is_what_the_log_gets)
     ck_assert_int_eq(log_config.retention_bytes, defaults.retention_bytes);
     ck_assert_int_eq(log_config.flush_messages, defaults.flush_messages);
     ck_assert_int_eq(log_config.max_message_bytes, defaults.max_message_bytes);
+    ck_assert_int_eq(log_config.max_decompressed_message_bytes, defaults.max_decompressed_message_bytes);
     ck_assert_int_eq(log_config.index_interval_bytes, defaults.index_interval_bytes);
     ck_assert_int_eq(log_config.timestamp_after_max_ms, defaults.timestamp_after_max_ms);
     ck_assert_int_eq(log_config.file_delete_delay_ms, defaults.file_delete_delay_ms);
