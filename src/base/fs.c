@@ -400,6 +400,16 @@ static enum err real_sync(struct fs_file *file)
     return fdatasync(fd_of(file)) == 0 ? ERR_OK : failed();
 }
 
+static enum err real_set_mtime(struct fs_file *file, int64_t mtime_ms)
+{
+    struct timespec times[2] = {
+        {.tv_nsec = UTIME_OMIT},
+        {.tv_sec = (time_t)(mtime_ms / 1000), .tv_nsec = (long)(mtime_ms % 1000) * 1000000},
+    };
+
+    return futimens(fd_of(file), times) == 0 ? ERR_OK : failed();
+}
+
 static enum err real_size(struct fs_file *file, uint64_t *size)
 {
     struct stat info = {0};
@@ -434,6 +444,7 @@ static const struct fs_ops real_ops = {
     .preallocate = real_preallocate,
     .write_behind = real_write_behind,
     .sync = real_sync,
+    .set_mtime = real_set_mtime,
     .size = real_size,
     .descriptor = real_descriptor,
     .close = real_close,

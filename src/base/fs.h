@@ -70,6 +70,7 @@ struct fs_ops {
     enum err (*preallocate)(struct fs_file *file, uint64_t size);
     enum err (*write_behind)(struct fs_file *file, uint64_t position, uint64_t size);
     enum err (*sync)(struct fs_file *file);
+    enum err (*set_mtime)(struct fs_file *file, int64_t mtime_ms);
     enum err (*size)(struct fs_file *file, uint64_t *size);
     int (*descriptor)(struct fs_file *file);
     void (*close)(struct fs_file *file);
@@ -189,6 +190,12 @@ MUST_CHECK static inline enum err fs_write_behind(struct fs_file *file, uint64_t
 MUST_CHECK static inline enum err fs_sync(struct fs_file *file)
 {
     return file->fs->ops->sync(file);
+}
+
+/* When it was last written, as fs_stat gives it: for a file that takes another's place. */
+MUST_CHECK static inline enum err fs_set_mtime(struct fs_file *file, int64_t mtime_ms)
+{
+    return file->fs->ops->set_mtime(file, mtime_ms);
 }
 
 MUST_CHECK static inline enum err fs_size(struct fs_file *file, uint64_t *size)

@@ -18,6 +18,8 @@ void batch_spec_init(struct batch_spec *spec)
         .leader_epoch = -1,
         .codec = CODEC_NONE,
         .level = CODEC_LEVEL_DEFAULT,
+        .delete_horizon_ms = -1,
+        .last_offset_delta_min = -1,
         .producer_id = -1,
         .producer_epoch = -1,
         .base_sequence = -1,
@@ -45,7 +47,7 @@ void batch_builder_reset(struct batch_builder *builder, const struct batch_spec 
     builder->size = BATCH_HEADER_BYTES;
     builder->record_count = 0;
     builder->last_offset_delta = -1;
-    builder->base_timestamp = -1;
+    builder->base_timestamp = spec->delete_horizon_ms;
     builder->max_timestamp = -1;
 }
 
@@ -139,17 +141,18 @@ static enum err add_record(struct batch_builder *builder, const struct record *r
     return ERR_OK;
 }
 
-/* The delta to the batch's base; the first record sets it. Differences wrap as readers' sums do. */
+/* The delta to the batch's base, which the first record sets unless it is given. Differences wrap as readers' sums do.
+ */
 static int64_t timestamp_delta(const struct batch_builder *builder, int64_t timestamp)
 {
-    if (builder->record_count == 0)
+    if (builder->record_count == 0 && builder->spec.delete_horizon_ms < 0)
         return 0;
     return (int64_t)((uint64_t)timestamp - (uint64_t)builder->base_timestamp);
 }
 
 static void note_timestamp(struct batch_builder *builder, int64_t timestamp)
 {
-    if (builder->record_count == 1)
+    if (builder->record_count == 1 && builder->spec.delete_horizon_ms < 0)
         builder->base_timestamp = timestamp;
     if (builder->record_count == 1 || timestamp > builder->max_timestamp)
         builder->max_timestamp = timestamp;
@@ -216,7 +219,8 @@ enum err batch_builder_copy(struct batch_builder *builder, const struct record *
 static uint16_t attributes_of(const struct batch_spec *spec)
 {
     return (uint16_t)((uint32_t)spec->codec | (spec->log_append_time ? BATCH_LOG_APPEND_TIME : 0u) |
-                      (spec->transactional ? BATCH_TRANSACTIONAL : 0u) | (spec->control ? BATCH_CONTROL : 0u));
+                      (spec->transactional ? BATCH_TRANSACTIONAL : 0u) | (spec->control ? BATCH_CONTROL : 0u) |
+                      (spec->delete_horizon_ms >= 0 ? BATCH_DELETE_HORIZON : 0u));
 }
 
 static void write_header(uint8_t *batch, const struct batch_header *header)
@@ -276,11 +280,24 @@ enum err batch_builder_finish(struct batch_builder *builder, uint8_t **batch, si
     };
     enum err err = pack(builder, spec->codec, batch, size);
 
+    if (header.last_offset_delta < spec->last_offset_delta_min)
+        header.last_offset_delta = spec->last_offset_delta_min;
     if (err != ERR_OK)
         return err;
     header.size = (uint32_t)*size;
     write_header(*batch, &header);
     return ERR_OK;
+}
+
+void batch_write_empty(const struct batch_header *of, uint8_t *to)
+{
+    struct batch_header header = *of;
+
+    header.size = BATCH_HEADER_BYTES;
+    header.attributes &= BATCH_LOG_APPEND_TIME | BATCH_TRANSACTIONAL | BATCH_CONTROL;
+    header.base_timestamp = -1;
+    header.record_count = 0;
+    write_header(to, &header);
 }
 
 /* Copies the records with their deltas, numbered anew where there are no gaps. */

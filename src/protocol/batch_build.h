@@ -32,7 +32,9 @@ struct batch_spec {
     int32_t level; /* CODEC_LEVEL_DEFAULT, or the codec's own scale */
     bool transactional;
     bool control;
-    bool log_append_time; /* max_timestamp is what readers see */
+    bool log_append_time;      /* max_timestamp is what readers see */
+    int64_t delete_horizon_ms; /* stands where the base timestamp does, and the bit that says so is set (KIP-534); -1 */
+    int32_t last_offset_delta_min; /* of a batch that has lost its last records; -1 */
     int64_t producer_id;
     int16_t producer_epoch;
     int32_t base_sequence;
@@ -48,7 +50,7 @@ struct batch_builder {
     size_t packed_room;
     int32_t record_count;
     int32_t last_offset_delta; /* -1 before the first record */
-    int64_t base_timestamp;    /* the first record's */
+    int64_t base_timestamp;    /* the first record's, or the delete horizon */
     int64_t max_timestamp;
 };
 
@@ -89,6 +91,10 @@ MUST_CHECK enum err batch_builder_append_control(struct batch_builder *builder, 
 /* A record that was read elsewhere, with its offset, which is at or above base_offset and above those before it.
  * ERR_LIMIT: too far from base_offset for one batch; else as above. */
 MUST_CHECK enum err batch_builder_copy(struct batch_builder *builder, const struct record *record);
+
+/* A batch that has lost all its records, as compaction keeps it for its offsets and its producer's sequence: the header
+ * of BATCH_HEADER_BYTES, without a codec and a delete horizon. */
+void batch_write_empty(const struct batch_header *of, uint8_t *to);
 
 /* Seals the batch: compresses, fills the header, computes the CRC. ERR_NOMEM; the builder is as it was then. */
 MUST_CHECK enum err batch_builder_finish(struct batch_builder *builder, uint8_t **batch, size_t *size);

@@ -299,8 +299,8 @@ START_TEST(lists_stats_and_renames)
     struct seen seen = {0};
     struct fs_info info;
     struct fs_space space;
+    struct fs_file *file = open_file(FS_WRITE | FS_CREATE);
 
-    fs_file_drop(open_file(FS_WRITE | FS_CREATE));
     ck_assert_int_eq(fs_mkdir(&t.fs, in_dir("sub")), ERR_OK);
     ck_assert_int_eq(symlink("nowhere", in_dir("dangling")), 0);
     ck_assert_int_eq(symlink("sub", in_dir("link")), 0);
@@ -321,6 +321,10 @@ START_TEST(lists_stats_and_renames)
     ck_assert_int_eq(fs_stat(&t.fs, in_dir("renamed"), &info), ERR_OK);
     ck_assert(!info.is_directory);
     ck_assert_int_gt(info.mtime_ms, INT64_C(1600000000000));
+    ck_assert_int_eq(fs_set_mtime(file, INT64_C(1500000000123)), ERR_OK);
+    ck_assert_int_eq(fs_stat(&t.fs, in_dir("renamed"), &info), ERR_OK);
+    ck_assert_int_eq(info.mtime_ms, INT64_C(1500000000123));
+    fs_file_drop(file);
     ck_assert_int_eq(fs_space(&t.fs, t.dir, &space), ERR_OK);
     ck_assert_uint_gt(space.total_bytes, 0);
     ck_assert_uint_le(space.free_bytes, space.total_bytes);

@@ -262,6 +262,41 @@ START_TEST(compaction_keeps_gaps)
 }
 END_TEST
 
+/* KIP-534: the horizon takes the base timestamp's place, and no reader sees a record's time change. */
+START_TEST(a_delete_horizon_leaves_times_alone)
+{
+    uint8_t golden[GOLDEN_BATCH_BYTES_MAX];
+    size_t size = golden_bytes(golden_batches[CODEC_NONE], golden);
+    struct record_iter iter;
+    struct record record;
+    struct batch_header header;
+    struct bytes batch;
+
+    spec.delete_horizon_ms = 1700000050000;
+    spec.last_offset_delta_min = 3;
+    batch_builder_reset(&builder, &spec);
+    ck_assert_int_eq(record_iter_init(&iter, bytes_of(golden, size), BATCH_OPENED_BYTES_MAX), ERR_OK);
+    while (record_iter_next(&iter, &record) == ERR_OK)
+        if (record.offset < 2)
+            ck_assert_int_eq(batch_builder_copy(&builder, &record), ERR_OK);
+    record_iter_deinit(&iter);
+    batch = finish();
+    batch_header_read(batch.data, &header);
+    ck_assert(batch_crc_is_valid(batch));
+    ck_assert(batch_has(&header, BATCH_DELETE_HORIZON));
+    ck_assert_int_eq(header.base_timestamp, 1700000050000);
+    ck_assert_int_eq(header.max_timestamp, 1700000000005);
+    ck_assert_int_eq(header.last_offset_delta, 3);
+    ck_assert_int_eq(header.record_count, 2);
+    ck_assert_int_eq(record_iter_init(&iter, batch, BATCH_OPENED_BYTES_MAX), ERR_OK);
+    ck_assert_int_eq(record_iter_next(&iter, &record), ERR_OK);
+    ck_assert_int_eq(record.timestamp, 1700000000000);
+    ck_assert_int_eq(record_iter_next(&iter, &record), ERR_OK);
+    ck_assert_int_eq(record.timestamp, 1700000000005);
+    record_iter_deinit(&iter);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("batch_build");
@@ -277,6 +312,7 @@ int main(void)
     tcase_add_test(tcase, wrong_inner_offsets_are_numbered_anew);
     tcase_add_test(tcase, a_full_batch_says_so_and_stays);
     tcase_add_test(tcase, compaction_keeps_gaps);
+    tcase_add_test(tcase, a_delete_horizon_leaves_times_alone);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

@@ -664,6 +664,15 @@ static enum err sim_sync(struct fs_file *file)
     return err;
 }
 
+static enum err sim_set_mtime(struct fs_file *file, int64_t mtime_ms)
+{
+    enum err err = enter_file(file, SIM_FS_SET_MTIME, 0, NULL);
+
+    if (err == ERR_OK)
+        file_of(file)->node->mtime_ms = mtime_ms;
+    return err;
+}
+
 static enum err sim_size(struct fs_file *file, uint64_t *size)
 {
     enum err err = enter_file(file, SIM_FS_SIZE, 0, NULL);
@@ -715,6 +724,7 @@ static const struct fs_ops ops = {
     .preallocate = sim_preallocate,
     .write_behind = sim_write_behind,
     .sync = sim_sync,
+    .set_mtime = sim_set_mtime,
     .size = sim_size,
     .descriptor = sim_descriptor,
     .close = sim_close,

@@ -29,6 +29,7 @@ enum sim_fs_call {
     SIM_FS_TRUNCATE,
     SIM_FS_PREALLOCATE,
     SIM_FS_SYNC,
+    SIM_FS_SET_MTIME,
     SIM_FS_SIZE,
     SIM_FS_CALLS,
 };
