@@ -12,6 +12,7 @@ void log_free(struct partition_log *log)
     if (log == NULL)
         return;
     assert(log->jobs == 0 && list_is_empty(&log->appends) && list_is_empty(&log->reads) && list_is_empty(&log->syncs));
+    assert(list_is_empty(&log->finds));
     if (log->adopted)
         loop_timer_stop(log->env->loop, &log->timer);
     for (uint32_t i = 0; i < log->segment_count; i++) {
@@ -19,6 +20,7 @@ void log_free(struct partition_log *log)
         segment_deinit(log->segments[i]);
         mem_free(log->segments[i]);
     }
+    log_removal_free(log);
     mem_free(log->segments);
     epoch_cache_deinit(&log->epochs);
     producer_state_deinit(&log->producers);
@@ -98,218 +100,6 @@ static void check(const struct partition_log *log)
     assert_slow(segments_are_whole(log));
 }
 
-/* --- files --- */
-
-static void files_give_back(struct partition_log *log);
-
-void log_use(struct partition_log *log)
-{
-    log->last_use_ns = loop_now_ns(log->env->loop);
-    if (log->open_files > 0) {
-        list_remove(&log->by_use);
-        list_add_last(&log->env->files->logs, &log->by_use);
-    }
-}
-
-void log_file_opened(struct partition_log *log, struct segment *segment, struct fs_file *file)
-{
-    struct partition_files *files = log->env->files;
-
-    assert(segment->file == NULL);
-    segment->file = file;
-    files->open_count++;
-    if (log->open_files++ == 0)
-        list_add_last(&files->logs, &log->by_use);
-    log_use(log);
-    if (files->open_count > files->open_max) {
-        struct list_node *oldest = list_first(&files->logs);
-        struct partition_log *other = LIST_ENTRY(oldest, struct partition_log, by_use);
-
-        if (other != log) {
-            log_use(other); /* so that the next one over the bound asks another */
-            files_give_back(other);
-        }
-    }
-    log_timer_set(log);
-}
-
-void log_file_close(struct partition_log *log, struct segment *segment)
-{
-    if (segment->file == NULL)
-        return;
-    fs_file_drop(segment->file);
-    segment->file = NULL;
-    log->env->files->open_count--;
-    if (--log->open_files == 0)
-        list_remove(&log->by_use);
-}
-
-struct segment_job {
-    struct loop_job job;
-    struct partition_log *log;
-    struct segment *segment;
-    int64_t base_offset;
-    uint64_t size;
-    int32_t index_interval_bytes;
-    bool writable;
-    struct fs_file *file;
-    struct offset_index offsets;
-    struct time_index times;
-    enum err err;
-};
-
-static void open_run(struct loop_job *base)
-{
-    struct segment_job *job = LIST_ENTRY(base, struct segment_job, job);
-    const struct partition_log *log = job->log;
-    struct log_path path;
-
-    log_path_segment(&path, log->dir, job->base_offset, SEGMENT_LOG);
-    job->err = fs_open(log->env->fs, path.text, job->writable ? FS_READ | FS_WRITE : FS_READ, &job->file);
-    if (job->err != ERR_OK)
-        return;
-    job->err = segment_read_indexes(log->env->fs, log->dir, job->base_offset, job->file, job->size,
-                                    job->index_interval_bytes, &job->offsets, &job->times);
-    if (job->err != ERR_OK) {
-        fs_file_drop(job->file);
-        job->file = NULL;
-    }
-}
-
-static void open_done(struct loop_job *base)
-{
-    struct segment_job *job = LIST_ENTRY(base, struct segment_job, job);
-    struct partition_log *log = job->log;
-    struct segment *segment = job->segment;
-    enum err err = job->err;
-
-    segment->opening = NULL;
-    if (err == ERR_OK) {
-        log_file_opened(log, segment, job->file);
-        segment_drop_indexes(segment);
-        segment->offsets = job->offsets;
-        segment->times = job->times;
-        segment->indexed = true;
-    }
-    mem_free(job);
-    if (err == ERR_OK) {
-        log_appends_drain(log);
-        log_reads_retry(log);
-    } else {
-        err = log_storage_error(log, err, "segment not opened");
-        log_appends_fail(log, err);
-        log_reads_fail(log, err);
-    }
-    log_job_ended(log);
-}
-
-enum err log_segment_open(struct partition_log *log, struct segment *segment)
-{
-    struct segment_job *job = NULL;
-
-    assert(segment->file == NULL);
-    if (segment->opening != NULL)
-        return ERR_OK;
-    job = mem_calloc(1, sizeof(*job));
-    if (job == NULL)
-        return ERR_NOMEM;
-    job->job.run = open_run;
-    job->job.done = open_done;
-    job->log = log;
-    job->segment = segment;
-    job->base_offset = segment->base_offset;
-    job->size = segment->size;
-    job->index_interval_bytes = log->config.index_interval_bytes;
-    job->writable = segment == log_last_segment(log);
-    segment->opening = job;
-    log_job_started(log);
-    loop_submit(log->env->loop, &job->job);
-    return ERR_OK;
-}
-
-/* --- giving files back --- */
-
-struct idle_job {
-    struct loop_job job;
-    struct partition_log *log;
-    int64_t last_use_ns; /* when it was decided: a use since then keeps the files open */
-    uint32_t tail_count;
-    enum err err;
-    struct segment_index_tail tails[];
-};
-
-static void idle_run(struct loop_job *base)
-{
-    struct idle_job *job = LIST_ENTRY(base, struct idle_job, job);
-
-    for (uint32_t i = 0; i < job->tail_count && job->err == ERR_OK; i++)
-        job->err = segment_index_tail_write(job->log->env->fs, job->log->dir, &job->tails[i], false);
-}
-
-static bool is_at_rest(const struct partition_log *log)
-{
-    return log->jobs == 0 && list_is_empty(&log->appends) && list_is_empty(&log->reads) && log->unsynced_bytes == 0;
-}
-
-static void idle_done(struct loop_job *base)
-{
-    struct idle_job *job = LIST_ENTRY(base, struct idle_job, job);
-    struct partition_log *log = job->log;
-
-    log->giving_back = false;
-    for (uint32_t i = 0; i < job->tail_count; i++) {
-        struct segment *segment = log_segment_at(log, job->tails[i].base_offset, NULL);
-
-        if (job->err == ERR_OK && segment != NULL && segment->base_offset == job->tails[i].base_offset)
-            segment_index_tail_done(segment, &job->tails[i]);
-        segment_index_tail_deinit(&job->tails[i]);
-    }
-    if (job->err == ERR_OK && log->jobs == 1 && log->unsynced_bytes == 0 && list_is_empty(&log->appends) &&
-        list_is_empty(&log->reads) && log->last_use_ns == job->last_use_ns) {
-        for (uint32_t i = 0; i < log->segment_count; i++) {
-            log_file_close(log, log->segments[i]);
-            segment_drop_indexes(log->segments[i]);
-        }
-    } else if (job->err != ERR_OK) {
-        (void)log_storage_error(log, job->err, "indexes not written");
-        log_use(log); /* asked again when it has been idle once more, not at once */
-    }
-    mem_free(job);
-    log_timer_set(log);
-    log_job_ended(log);
-}
-
-static void files_give_back(struct partition_log *log)
-{
-    struct idle_job *job = NULL;
-
-    if (!is_at_rest(log) || log->segment_count == 0 || log->closing != NULL || log->failed)
-        return;
-    job = mem_calloc(1, sizeof(*job) + log->segment_count * sizeof(job->tails[0]));
-    if (job == NULL) { /* they stay open until it has been idle once more */
-        log_use(log);
-        return;
-    }
-    job->job.run = idle_run;
-    job->job.done = idle_done;
-    job->log = log;
-    job->last_use_ns = log->last_use_ns;
-    log->giving_back = true;
-    if (log_last_segment(log)->indexed)
-        segment_seal_times(log_last_segment(log));
-    for (uint32_t i = 0; i < log->segment_count; i++) {
-        const struct segment *segment = log->segments[i];
-
-        if (!segment->indexed ||
-            (segment->offsets.written == segment->offsets.count && segment->times.written == segment->times.count))
-            continue;
-        if (segment_index_tail_take(segment, &job->tails[job->tail_count]) == ERR_OK)
-            job->tail_count++;
-    }
-    log_job_started(log);
-    loop_submit(log->env->loop, &job->job);
-}
-
 /* --- time --- */
 
 static int64_t sync_interval_ns(const struct partition_log *log)
@@ -337,6 +127,8 @@ void log_timer_set(struct partition_log *log)
         due = log->last_use_ns + idle_ns(log);
     if (producer_state_count(&log->producers) > 0 && log->expired_ns + PARTITION_EXPIRE_EVERY_NS < due)
         due = log->expired_ns + PARTITION_EXPIRE_EVERY_NS;
+    if (log_removal_due_ns(log) < due)
+        due = log_removal_due_ns(log);
     if (due == INT64_MAX)
         loop_timer_stop(log->env->loop, &log->timer);
     else if (log->timer.heap_slot == 0 || log->timer.due_ns > due)
@@ -352,11 +144,13 @@ static void timer_fired(struct loop_timer *timer)
         now >= log->unsynced_since_ns + sync_interval_ns(log))
         log_sync_start(log);
     if (log->open_files > 0 && !log->giving_back && now >= log->last_use_ns + idle_ns(log)) {
-        if (is_at_rest(log))
-            files_give_back(log);
+        if (log_is_at_rest(log))
+            log_files_give_back(log);
         else
             log_use(log);
     }
+    if (now >= log_removal_due_ns(log))
+        log_removal_timer_fired(log);
     if (now >= log->expired_ns + PARTITION_EXPIRE_EVERY_NS) {
         log->expired_ns = now;
         log_producers_expire(log);
@@ -426,6 +220,8 @@ void partition_log_fail(struct partition_log *log, enum err err)
     log_appends_fail(log, ERR_KAFKA_STORAGE_ERROR);
     log_reads_fail(log, ERR_KAFKA_STORAGE_ERROR);
     log_syncs_fail(log, ERR_KAFKA_STORAGE_ERROR);
+    log_finds_fail(log, ERR_KAFKA_STORAGE_ERROR);
+    log_removal_fail(log, ERR_KAFKA_STORAGE_ERROR);
     log_tell_change(log);
 }
 

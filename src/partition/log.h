@@ -168,9 +168,19 @@ struct log_find {
     enum err err;          /* ERR_CORRUPT_MESSAGE, ERR_KAFKA_STORAGE_ERROR, ERR_NOMEM, ERR_CLOSED */
     int64_t offset;        /* -1: no such record */
     int64_t out_timestamp; /* the record's */
+    /* the log's */
+    int64_t wanted_timestamp;
+    int64_t next_offset; /* the search goes on in the segment that holds it */
+    struct list_node node;
 };
 /* Compressed batches are opened; all reading is done by jobs. Control records do not count. */
 void partition_log_find(struct partition_log *log, struct log_find *op);
+
+/* --- deletion from the beginning --- */
+
+/* Records below offset (at most the end offset) are deleted: no read finds them from here on, and segments that lie
+ * wholly below it are removed. Nothing happens where the log starts there or later already. */
+void partition_log_move_start(struct partition_log *log, int64_t offset);
 
 /* --- facts --- */
 

@@ -68,7 +68,8 @@ static void delete_run(struct loop_job *base)
     struct close_job *job = LIST_ENTRY(base, struct close_job, job);
 
     job->err = remove_dir(job->log->env, job->log->dir, &job->aside);
-    log_sync_plan_deinit(&job->plan); /* the last to close a large file that has no name any more waits for its end */
+    log_sync_plan_deinit(job->log,
+                         &job->plan); /* the last to close a large file that has no name any more waits for its end */
 }
 
 enum err partition_log_discard(const struct partition_env *env, const struct partition_log_spec *spec,
@@ -96,7 +97,7 @@ enum err partition_log_discard(const struct partition_env *env, const struct par
 
 static void job_free(struct close_job *job)
 {
-    log_sync_plan_deinit(&job->plan);
+    log_sync_plan_deinit(job->log, &job->plan);
     mem_free(job);
 }
 
@@ -186,6 +187,8 @@ static void close_begin(struct partition_log *log, struct partition_log_close *o
     log_appends_fail(log, ERR_CLOSED);
     log_reads_fail(log, ERR_CLOSED);
     log_syncs_fail(log, ERR_CLOSED);
+    log_finds_fail(log, ERR_CLOSED);
+    log_removal_fail(log, ERR_CLOSED);
     (void)log_close_continue(log);
 }
 

@@ -13,8 +13,9 @@ struct find_job {
     struct loop_job job;
     struct partition_log *log;
     struct log_find *op;
-    uint32_t slot; /* of the segment */
+    struct segment *segment; /* a use, where its files are opened by name; else NULL */
     int64_t base_offset;
+    int64_t end_offset;
     uint64_t size;
     int32_t index_interval_bytes;
     struct fs_file *file; /* a reference; NULL: opened by name */
@@ -121,49 +122,71 @@ static void complete(struct log_find *op, enum err err)
     op->done(op);
 }
 
-static void find_in(struct partition_log *log, struct log_find *op, uint32_t slot, int64_t timestamp);
+static void find_begin(struct partition_log *log, struct log_find *op);
+static void find_on(struct partition_log *log, struct log_find *op);
 
 static void find_done(struct loop_job *base)
 {
     struct find_job *job = LIST_ENTRY(base, struct find_job, job);
     struct partition_log *log = job->log;
     struct log_find *op = job->op;
-    uint32_t slot = job->slot;
-    int64_t timestamp = job->timestamp;
     enum err err = job->err;
     bool found = job->offset >= 0;
+    bool is_there = found && job->offset >= log->start_offset; /* its segment may have been removed meanwhile */
+    bool anew = log->start_offset > job->offset_min && op->timestamp == LOG_FIND_MAX_TIMESTAMP;
 
-    if (found) {
+    if (is_there) {
         op->offset = job->offset;
         op->out_timestamp = job->found_timestamp;
     }
+    op->next_offset = found ? log->start_offset : job->end_offset;
+    if (job->segment != NULL)
+        log_segment_let_go(log, job->segment);
     fs_file_drop(job->file);
     mem_free(job);
     if (err == ERR_DAMAGED || err == ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT)
         complete(op, ERR_CORRUPT_MESSAGE);
     else if (err != ERR_OK)
         complete(op, log_storage_error(log, err, "look-up by time failed"));
-    else if (found)
+    else if (is_there)
         complete(op, ERR_OK);
-    else if (log->closing != NULL)
-        complete(op, ERR_CLOSED);
+    else if (log->failed || log->closing != NULL)
+        complete(op, log->failed ? ERR_KAFKA_STORAGE_ERROR : ERR_CLOSED);
+    else if (anew)
+        find_begin(log, op);
     else
-        find_in(log, op, slot + 1, timestamp);
+        find_on(log, op);
     log_job_ended(log);
 }
 
-/* Slots may have moved since: segments only go at the front, so that at worst one is searched twice or skipped that is
- * no more. */
-static void find_in(struct partition_log *log, struct log_find *op, uint32_t slot, int64_t timestamp)
+/* The first segment from next_offset on that may have it; NULL: there is none. */
+static struct segment *candidate(const struct partition_log *log, const struct log_find *op)
 {
-    struct segment *segment = NULL;
-    struct find_job *job = NULL;
+    uint32_t slot = 0;
 
-    while (slot < log->segment_count &&
-           (log->segments[slot]->max_timestamp < timestamp || log->segments[slot]->end_offset <= log->start_offset))
-        slot++;
-    if (slot >= log->segment_count) {
+    (void)log_segment_at(log, op->next_offset, &slot);
+    for (; slot < log->segment_count; slot++) {
+        struct segment *segment = log->segments[slot];
+
+        if (segment->end_offset > op->next_offset && segment->end_offset > log->start_offset &&
+            segment->max_timestamp >= op->wanted_timestamp)
+            return segment;
+    }
+    return NULL;
+}
+
+static void find_on(struct partition_log *log, struct log_find *op)
+{
+    struct segment *segment = candidate(log, op);
+    struct find_job *job = NULL;
+    bool by_name = segment != NULL && (segment->file == NULL || !segment->indexed);
+
+    if (segment == NULL) {
         complete(op, ERR_OK);
+        return;
+    }
+    if (by_name && segment->moving) {
+        list_add_last(&log->finds, &op->node);
         return;
     }
     job = mem_calloc(1, sizeof(*job));
@@ -171,50 +194,83 @@ static void find_in(struct partition_log *log, struct log_find *op, uint32_t slo
         complete(op, ERR_NOMEM);
         return;
     }
-    segment = log->segments[slot];
     job->job.run = find_run;
     job->job.done = find_done;
     job->log = log;
     job->op = op;
-    job->slot = slot;
     job->base_offset = segment->base_offset;
+    job->end_offset = segment->end_offset;
     job->size = segment->size;
     job->index_interval_bytes = log->config.index_interval_bytes;
     job->file = segment->file == NULL ? NULL : fs_file_keep(segment->file);
-    job->timestamp = timestamp;
+    job->timestamp = op->wanted_timestamp;
     job->offset_min = log->start_offset;
     job->control_counts = op->timestamp == LOG_FIND_MAX_TIMESTAMP;
     job->offset = -1;
     job->start_known = segment->indexed;
     if (segment->indexed)
-        job->start = start_of(&segment->offsets, &segment->times, segment->base_offset, timestamp, job->offset_min);
+        job->start =
+            start_of(&segment->offsets, &segment->times, segment->base_offset, job->timestamp, job->offset_min);
+    if (by_name) {
+        job->segment = segment;
+        log_segment_use(segment);
+    }
     log_job_started(log);
     loop_submit(log->env->loop, &job->job);
 }
 
-void partition_log_find(struct partition_log *log, struct log_find *op)
+static void find_begin(struct partition_log *log, struct log_find *op)
 {
-    int64_t timestamp = op->timestamp;
-    uint32_t slot = 0;
-
-    op->err = ERR_OK;
-    op->offset = -1;
-    op->out_timestamp = -1;
-    if (log->failed || log->closing != NULL) {
-        complete(op, log->failed ? ERR_KAFKA_STORAGE_ERROR : ERR_CLOSED);
-        return;
-    }
-    if (timestamp == LOG_FIND_MAX_TIMESTAMP) {
+    op->wanted_timestamp = op->timestamp;
+    op->next_offset = log->start_offset;
+    if (op->timestamp == LOG_FIND_MAX_TIMESTAMP) {
         for (uint32_t i = 0; i < log->segment_count; i++) {
-            if (log->segments[i]->max_timestamp > timestamp) {
-                timestamp = log->segments[i]->max_timestamp;
-                slot = i;
+            if (log->segments[i]->max_timestamp > op->wanted_timestamp) {
+                op->wanted_timestamp = log->segments[i]->max_timestamp;
+                op->next_offset = log->segments[i]->base_offset;
             }
         }
-        if (timestamp < 0) {
+        if (op->wanted_timestamp < 0) {
             complete(op, ERR_OK);
             return;
         }
     }
-    find_in(log, op, slot, timestamp);
+    find_on(log, op);
+}
+
+void partition_log_find(struct partition_log *log, struct log_find *op)
+{
+    list_node_init(&op->node);
+    op->err = ERR_OK;
+    op->offset = -1;
+    op->out_timestamp = -1;
+    if (log->failed || log->closing != NULL)
+        complete(op, log->failed ? ERR_KAFKA_STORAGE_ERROR : ERR_CLOSED);
+    else
+        find_begin(log, op);
+}
+
+void log_finds_retry(struct partition_log *log)
+{
+    struct list waiting;
+    struct list_node *node = NULL;
+
+    list_init(&waiting);
+    list_move_all(&waiting, &log->finds);
+    while ((node = list_take_first(&waiting)) != NULL) {
+        struct log_find *op = LIST_ENTRY(node, struct log_find, node);
+
+        if (log->failed || log->closing != NULL)
+            complete(op, log->failed ? ERR_KAFKA_STORAGE_ERROR : ERR_CLOSED);
+        else
+            find_on(log, op);
+    }
+}
+
+void log_finds_fail(struct partition_log *log, enum err err)
+{
+    struct list_node *node = NULL;
+
+    while ((node = list_take_first(&log->finds)) != NULL)
+        complete(LIST_ENTRY(node, struct log_find, node), err);
 }

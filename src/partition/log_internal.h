@@ -1,6 +1,7 @@
 /*
- * log_internal: what the files of the log share: log_open.c (open, recovery), log.c (facts, timer, files),
- * log_append.c, log_read.c, log_sync.c, log_close.c. Nobody else includes it.
+ * log_internal: what the files of the log share: log_open.c (open, recovery), log.c (facts, timer),
+ * log_files.c, log_append.c, log_read.c, log_find.c, log_sync.c, log_remove.c, log_retain.c, log_close.c. Nobody else
+ * includes it.
  */
 #ifndef OTTLA_PARTITION_LOG_INTERNAL_H
 #define OTTLA_PARTITION_LOG_INTERNAL_H
@@ -53,6 +54,9 @@ struct partition_log {
     int64_t unsynced_since_ns;
 
     struct list reads; /* that wait for a segment's file */
+    struct list finds; /* that wait for segments to be replaced */
+
+    struct log_removal *removal; /* of segments; NULL: nothing is to be done */
 
     uint32_t jobs; /* under way; the log is freed when there are none */
     struct partition_log_close *closing;
@@ -84,11 +88,6 @@ bool log_is_segment_base(const struct partition_log *log, int64_t offset);
 MUST_CHECK enum err log_segments_room_make(struct partition_log *log);
 /* Takes the segment to the end of the list, where room was made. */
 void log_segment_add(struct partition_log *log, struct segment *segment);
-/* Touched: its files stay open for a while. */
-void log_use(struct partition_log *log);
-/* The segment has its file now; over the bound some other log gives its files back. */
-void log_file_opened(struct partition_log *log, struct segment *segment, struct fs_file *file);
-void log_file_close(struct partition_log *log, struct segment *segment);
 /* An error of the file system: fatal ones fail the log and report the directory. Gives what the op is to be told. */
 enum err log_storage_error(struct partition_log *log, enum err err, const char *what);
 /* Sets the timer for what is next. */
@@ -98,12 +97,67 @@ void log_tell_change(struct partition_log *log);
 void log_job_started(struct partition_log *log);
 /* The last of a closing log goes on with the close. Nothing of the log may be used after it. */
 void log_job_ended(struct partition_log *log);
+/* Forgets the producers that have been silent for producer.id.expiration.ms. */
+void log_producers_expire(struct partition_log *log);
+
+/* --- log_files.c --- */
+
+/* Touched: its files stay open for a while. */
+void log_use(struct partition_log *log);
+/* The segment has its file now; over the bound some other log gives its files back. */
+void log_file_opened(struct partition_log *log, struct segment *segment, struct fs_file *file);
+void log_file_close(struct partition_log *log, struct segment *segment);
 /* Opens the segment's file and reads its indexes by a job; when it is through, waiting appends and reads go on, or are
  * failed. ERR_NOMEM: there is no job. */
 MUST_CHECK enum err log_segment_open(struct partition_log *log, struct segment *segment);
+/* No job is under way, nothing waits and all is synced. */
+bool log_is_at_rest(const struct partition_log *log);
+/* A job writes what index entries are not in the files yet; then the files are closed, unless it is used meanwhile. */
+void log_files_give_back(struct partition_log *log);
 
-/* Forgets the producers that have been silent for producer.id.expiration.ms. */
-void log_producers_expire(struct partition_log *log);
+/* --- log_remove.c --- */
+
+/*
+ * Segments may leave the list at any time; what goes on meanwhile keeps what it needs:
+ *   the file   by its own reference (fs_file_keep): reads, ranges on their way out;
+ *   the names  and the struct, by a use: jobs that open, sync or write by name. Names are renamed when the last lets
+ * go. A job that has a use looks at segment->removed before it books anything.
+ */
+void log_segment_use(struct segment *segment);
+/* Before log_job_ended. The segment may be gone afterwards. */
+void log_segment_let_go(struct partition_log *log, struct segment *segment);
+/* Any of them is being replaced. */
+bool log_segments_are_moving(const struct partition_log *log, uint32_t first, uint32_t count);
+/*
+ * Takes segments out at the list's beginning or end, at once; none may be moving. A job renames their files to .deleted
+ * and syncs the directory, another unlinks them after file.delete.delay.ms. Size is kept true; start, end, epochs and
+ * the rest are the caller's to move. ERR_NOMEM: nothing was done.
+ */
+MUST_CHECK enum err log_segments_remove(struct partition_log *log, uint32_t first, uint32_t count);
+
+struct log_replace {
+    /* in */
+    struct segment *segment; /* heap; its files are <base>.log.swap and so on, synced, names too. The log's when it has
+                                succeeded (NULL then), else the caller's still */
+    uint32_t count;          /* of segments from the one with its base on, all settled, not the last one; none of them
+                                may be removed or replaced until it is done */
+    void (*done)(struct log_replace *op);
+    enum err err; /* out: ERR_NOMEM, ERR_CLOSED, ERR_KAFKA_STORAGE_ERROR */
+};
+/* One at a time. Old files are renamed to .deleted, the new ones to their names; readers see the old ones until then,
+ * and wait where they would have to open them by name. */
+void log_segments_replace(struct partition_log *log, struct log_replace *op);
+
+/* For the log's timer, failure and end. */
+int64_t log_removal_due_ns(const struct partition_log *log);
+void log_removal_timer_fired(struct partition_log *log);
+void log_removal_fail(struct partition_log *log, enum err err); /* what has not begun */
+void log_removal_free(struct partition_log *log);
+
+/* --- log_retain.c --- */
+
+/* Removes the segments that lie wholly below the start, but for those that are being replaced. */
+void log_remove_below_start(struct partition_log *log);
 
 /* --- log_append.c --- */
 
@@ -114,6 +168,11 @@ void log_appends_fail(struct partition_log *log, enum err err);
 
 void log_reads_retry(struct partition_log *log);
 void log_reads_fail(struct partition_log *log, enum err err);
+
+/* --- log_find.c --- */
+
+void log_finds_retry(struct partition_log *log);
+void log_finds_fail(struct partition_log *log, enum err err);
 
 /* --- log_sync.c --- */
 
@@ -131,6 +190,7 @@ enum log_sync_kind {
 
 /* What a sync does, for the closing job too. */
 struct log_sync_file {
+    struct segment *segment; /* a use */
     int64_t base_offset;
     struct fs_file *file; /* a reference; NULL: opened by name */
     bool sealed;          /* its indexes are synced too */
@@ -164,7 +224,8 @@ MUST_CHECK enum err log_sync_plan_run(const struct partition_env *env, const cha
 /* It is to be done again: what it was to cover counts as un-synced as before. */
 void log_sync_plan_failed(struct partition_log *log, const struct log_sync_plan *plan);
 void log_sync_plan_succeeded(struct partition_log *log, const struct log_sync_plan *plan);
-void log_sync_plan_deinit(struct log_sync_plan *plan);
+/* On the home reactor, or while nobody else has the log. */
+void log_sync_plan_deinit(struct partition_log *log, struct log_sync_plan *plan);
 
 /* --- log_close.c --- */
 

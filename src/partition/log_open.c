@@ -427,6 +427,7 @@ static enum err log_new(const struct partition_env *env, const struct partition_
     list_init(&log->appends);
     list_init(&log->syncs);
     list_init(&log->reads);
+    list_init(&log->finds);
     list_node_init(&log->by_use);
     producer_state_init(&log->producers, rng_u64(env->rng));
     log->dir = mem_copy_text(path.text, strlen(path.text));
@@ -456,7 +457,7 @@ static enum err recovered_sync(struct partition_log *log)
         log_sync_plan_succeeded(log, &plan);
         log->unsynced_bytes = 0;
     }
-    log_sync_plan_deinit(&plan);
+    log_sync_plan_deinit(log, &plan);
     return err;
 }
 

@@ -59,7 +59,9 @@ static void files_take(struct partition_log *log, uint32_t first, struct log_syn
         struct segment *segment = log->segments[i];
         struct log_sync_file *file = &plan->files[plan->file_count++];
 
+        log_segment_use(segment);
         *file = (struct log_sync_file){
+            .segment = segment,
             .base_offset = segment->base_offset,
             .file = segment->file == NULL ? NULL : fs_file_keep(segment->file),
             .sealed = i + 1 < log->segment_count,
@@ -105,7 +107,7 @@ enum err log_sync_plan_make(struct partition_log *log, enum log_sync_kind kind, 
         err = plan->epochs.failed ? ERR_NOMEM : ERR_OK;
     }
     if (err != ERR_OK) {
-        log_sync_plan_deinit(plan);
+        log_sync_plan_deinit(log, plan);
         return err;
     }
     files_take(log, first, plan);
@@ -230,9 +232,9 @@ void log_sync_plan_succeeded(struct partition_log *log, const struct log_sync_pl
         log->snapshot_offset = plan->end_offset;
     for (uint32_t i = 0; i < plan->file_count; i++) {
         const struct log_sync_file *file = &plan->files[i];
-        struct segment *segment = log_segment_at(log, file->base_offset, NULL);
+        struct segment *segment = file->segment;
 
-        if (segment == NULL || segment->base_offset != file->base_offset)
+        if (segment->removed)
             continue;
         if (file->tail_written)
             segment_index_tail_done(segment, &file->tail);
@@ -241,16 +243,18 @@ void log_sync_plan_succeeded(struct partition_log *log, const struct log_sync_pl
     }
 }
 
-static void file_deinit(struct log_sync_file *file)
+static void file_deinit(struct partition_log *log, struct log_sync_file *file)
 {
+    if (file->segment != NULL)
+        log_segment_let_go(log, file->segment);
     fs_file_drop(file->file);
     segment_index_tail_deinit(&file->tail);
 }
 
-void log_sync_plan_deinit(struct log_sync_plan *plan)
+void log_sync_plan_deinit(struct partition_log *log, struct log_sync_plan *plan)
 {
     for (uint32_t i = 0; i < plan->file_count; i++)
-        file_deinit(&plan->files[i]);
+        file_deinit(log, &plan->files[i]);
     mem_free(plan->files);
     mem_free(plan->snapshot);
     text_deinit(&plan->epochs);
@@ -321,7 +325,7 @@ static void sync_done(struct loop_job *base)
         /* Whatever the error was (a full disk too), the pages that it concerned may be gone. */
         (void)log_storage_error(log, ERR_IO, "sync failed");
     }
-    log_sync_plan_deinit(&job->plan);
+    log_sync_plan_deinit(log, &job->plan);
     mem_free(job);
     if (log->closing == NULL && !log->failed) {
         log_tell_change(log);

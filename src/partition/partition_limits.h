@@ -13,6 +13,8 @@
 /* A directory of an earlier topic of the name is on its way out: it goes once that one's last sync has ended. */
 #define PARTITION_LOAD_AGAIN_NS    INT64_C(20000000)
 #define PARTITION_LOAD_PATIENCE_NS INT64_C(60000000000)
+/* file.delete.delay.ms beyond it would overflow the timer: a century. */
+#define PARTITION_DELETE_DELAY_MS_MAX (INT64_C(100) * 366 * 86400000)
 
 enum {
     PARTITION_SYNC_BYTES = 64 * 1024 * 1024,   /* or that much: half a second of this disk's sequential rate */
@@ -21,6 +23,7 @@ enum {
     LOG_READ_COPY_BYTES = 16 * 1024,           /* below it a copy is cheaper than sendfile (limits.md 3) */
     LOG_READ_COLD_BYTES_MAX = 2 * 1024 * 1024, /* what one cold read brings in; its first batch may be larger */
     LOG_APPEND_BATCHES_MAX = 1024,             /* in one append: a follower's fetch, cut by it where need be */
+    LOG_RENAMED_SEGMENTS_MAX = 200,            /* of one log; beyond it the oldest are unlinked before their time */
     LOG_SNAPSHOT_BYTES_MAX = 64 * 1024 * 1024, /* PRODUCERS_MAX producers are 46 MiB */
 };
 

@@ -18,6 +18,7 @@ void segment_init(struct segment *segment, int64_t base_offset, int64_t now_ms)
         .first_timestamp = -1,
         .created_ms = now_ms,
     };
+    list_node_init(&segment->removed_node);
 }
 
 void segment_drop_indexes(struct segment *segment)
@@ -29,7 +30,7 @@ void segment_drop_indexes(struct segment *segment)
 
 void segment_deinit(struct segment *segment)
 {
-    assert(segment->opening == NULL);
+    assert(segment->opening == NULL && segment->uses == 0);
     segment_drop_indexes(segment);
     fs_file_drop(segment->file);
     segment->file = NULL;

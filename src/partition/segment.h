@@ -46,6 +46,11 @@ struct segment {
     struct time_index times;
     struct fs_file *file;        /* NULL while closed */
     struct segment_job *opening; /* under way */
+    uint32_t uses;               /* jobs that go by its files' names: they and the struct stay until it is 0 */
+    bool moving;                 /* its files are being replaced: nobody may begin to go by their names */
+    bool removed;                /* it is in the log's list no more */
+    struct list_node removed_node;
+    int64_t unlink_due_ns; /* once its files are renamed */
 };
 
 /* No memory but the struct's own. */
