@@ -166,6 +166,7 @@ enum err_fate {
     X(ERR_NOT_FOUND,                                   56,   FATE_REPLY,  "no such file or directory") \
     X(ERR_EXISTS,                                      56,   FATE_REPLY,  "exists already") \
     X(ERR_NO_DESCRIPTORS,                              56,   FATE_REPLY,  "too many open files") \
+    X(ERR_UNSUPPORTED,                                 56,   FATE_REPLY,  "not supported by the file system") \
     X(ERR_LOCKED,                                      56,   FATE_REPLY,  "locked by another process") \
     X(ERR_WOULD_BLOCK,                                 -1,   FATE_REPLY,  "not at hand without blocking") \
     X(ERR_LIMIT,                                       -1,   FATE_REPLY,  "a named limit is reached") \

@@ -380,12 +380,18 @@ static enum err real_truncate(struct fs_file *file, uint64_t size)
     return result == 0 ? ERR_OK : failed();
 }
 
-/* A file system that cannot set blocks aside does without: it is a matter of speed. */
 static enum err real_preallocate(struct fs_file *file, uint64_t size)
 {
-    if (size == 0 || fallocate(fd_of(file), FALLOC_FL_KEEP_SIZE, 0, (off_t)size) == 0)
+    int result = 0;
+
+    if (size == 0)
         return ERR_OK;
-    return errno == EOPNOTSUPP || errno == ENOSYS || errno == EINTR ? ERR_OK : failed();
+    do
+        result = fallocate(fd_of(file), FALLOC_FL_KEEP_SIZE, 0, (off_t)size);
+    while (result != 0 && errno == EINTR);
+    if (result == 0)
+        return ERR_OK;
+    return errno == EOPNOTSUPP || errno == ENOSYS ? ERR_UNSUPPORTED : failed();
 }
 
 static enum err real_write_behind(struct fs_file *file, uint64_t position, uint64_t size)

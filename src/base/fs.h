@@ -174,7 +174,8 @@ MUST_CHECK static inline enum err fs_truncate(struct fs_file *file, uint64_t siz
     return file->fs->ops->truncate(file, size);
 }
 
-/* Sets blocks aside without a visible tail (FALLOC_FL_KEEP_SIZE). */
+/* Sets blocks aside for the first size bytes, holes among them too, without a visible tail (FALLOC_FL_KEEP_SIZE).
+ * ERR_UNSUPPORTED: the file system cannot. */
 MUST_CHECK static inline enum err fs_preallocate(struct fs_file *file, uint64_t size)
 {
     return file->fs->ops->preallocate(file, size);

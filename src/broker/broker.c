@@ -362,6 +362,7 @@ static enum err make_metadata(struct broker *broker)
         .log = &broker->log,
         .loop = broker->env.controller,
         .dir = broker->dirs[broker->metadata_dir].path,
+        .space = &broker->dirs[broker->metadata_dir].space,
         .directory_id = broker->dirs[broker->metadata_dir].id,
         .controller =
             {
@@ -450,6 +451,8 @@ static enum err make_all(struct broker *broker, char message[BROKER_MESSAGE_CHAR
     if (err == ERR_OK)
         err = open_dirs(broker, message);
     if (err == ERR_OK)
+        err = space_watch_open(broker);
+    if (err == ERR_OK)
         err = broker_metrics_new(&broker->metrics);
     if (err == ERR_OK)
         err = make_shards(broker);
@@ -529,6 +532,7 @@ void broker_free(struct broker *broker)
     for (uint32_t cursor = 0; map_next(&broker->stored, &cursor, NULL, &value);)
         mem_free(value);
     map_deinit(&broker->stored);
+    space_watch_close(broker);
     for (uint32_t i = 0; i < broker->dir_count; i++) {
         log_dir_list_deinit(&broker->dirs[i].list);
         if (broker->dirs[i].dir != NULL)

@@ -29,9 +29,19 @@ struct stored {
     char key[264]; /* "<topic>-<index>" */
 };
 
+/* Who looks at a directory's free space (space_watch.c); controller loop. */
+struct space_watch {
+    struct broker *broker;
+    struct loop_timer timer;
+    struct loop_job job;
+    bool busy;
+};
+
 struct broker_dir {
     const char *path; /* in dirs_text */
     struct log_dir *dir;
+    struct dir_space space;
+    struct space_watch watch;
     struct uuid id;
     struct log_dir_list list;
     _Atomic(bool) failed; /* for good: a sync or another I/O error */
@@ -122,6 +132,7 @@ struct broker {
     bool loaded; /* the partitions are the metadata's */
     bool close_failed;
     struct checkpoints checkpoints;
+    void (*space_idle)(struct broker *broker); /* asked for by the stop, told once no space is being looked at */
     struct loop_timer heartbeat_timer;
     _Atomic(int64_t) broker_epoch;
     _Atomic(uint32_t) shards_to_serve;
@@ -141,6 +152,14 @@ void broker_fail(struct broker *broker, const char *message);
 void checkpoints_begin(struct broker *broker);
 /* No more; idle is told when nothing is under way. */
 void checkpoints_end(struct broker *broker, void (*idle)(struct broker *broker));
+/* Looks at the free space of every directory now and then, from the start of service on. */
+void space_watch_begin(struct broker *broker);
+/* No more; idle is told when nothing is under way. */
+void space_watch_end(struct broker *broker, void (*idle)(struct broker *broker));
+/* Before anything of the directories is used. ERR_UNSUPPORTED_VERSION. */
+MUST_CHECK enum err space_watch_open(struct broker *broker);
+void space_watch_close(struct broker *broker);
+
 /* What the shards noted, written now. Blocks. */
 MUST_CHECK enum err checkpoints_write(struct broker *broker, const struct partition_note *notes);
 

@@ -7,7 +7,9 @@
 static enum err write_one(struct broker *broker, uint32_t dir, enum log_dir_checkpoint which,
                           const struct partition_note *notes, struct checkpoint_offset *entries)
 {
+    struct dir_relief relief = {0};
     uint32_t count = 0;
+    enum err err = ERR_OK;
 
     for (const struct partition_note *note = notes; note != NULL; note = note->next) {
         if (note->dir != dir)
@@ -20,7 +22,10 @@ static enum err write_one(struct broker *broker, uint32_t dir, enum log_dir_chec
                                                       : note->high_watermark,
         };
     }
-    return log_dir_write_checkpoint(broker->dirs[dir].dir, which, entries, count);
+    do
+        err = log_dir_write_checkpoint(broker->dirs[dir].dir, which, entries, count);
+    while (err == ERR_NO_SPACE && dir_space_relieve(&broker->dirs[dir].space, &relief));
+    return err;
 }
 
 enum err checkpoints_write(struct broker *broker, const struct partition_note *notes)

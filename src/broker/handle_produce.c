@@ -61,6 +61,8 @@ static enum err gate(const struct produce_op *op, const struct partition *partit
     const struct image_partition *row = NULL;
     uint32_t enough = (uint32_t)partition_config(partition)->min_insync_replicas;
 
+    if (!partition_has_room(partition))
+        return ERR_NO_SPACE;
     if (op->append.acks != -1)
         return ERR_OK;
     row = image_partition(image, op->op.topic_id, op->op.index);

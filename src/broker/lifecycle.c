@@ -67,6 +67,7 @@ static void all_serve(struct loop_task *task)
         return;
     atomic_store(&broker->state, BROKER_SERVING);
     checkpoints_begin(broker);
+    space_watch_begin(broker);
     tell(broker, ERR_OK);
 }
 
@@ -208,8 +209,13 @@ static void write_marks(struct loop_job *job)
     struct broker *broker = LIST_ENTRY(job, struct broker, stop_job);
     enum err err = checkpoints_write(broker, broker->checkpoints.notes);
 
-    for (uint32_t i = 0; i < broker->dir_count && err == ERR_OK && !broker->close_failed; i++)
-        err = log_dir_put_clean_mark(broker->dirs[i].dir, atomic_load(&broker->broker_epoch));
+    for (uint32_t i = 0; i < broker->dir_count && err == ERR_OK && !broker->close_failed; i++) {
+        struct dir_relief relief = {0};
+
+        do
+            err = log_dir_put_clean_mark(broker->dirs[i].dir, atomic_load(&broker->broker_epoch));
+        while (err == ERR_NO_SPACE && dir_space_relieve(&broker->dirs[i].space, &relief));
+    }
     if (err != ERR_OK && broker->stop_err == ERR_OK)
         broker->stop_err = err;
 }
@@ -315,6 +321,11 @@ static void drain(struct broker *broker)
     }
 }
 
+static void end_looking(struct broker *broker)
+{
+    space_watch_end(broker, drain);
+}
+
 static void begin_stop(struct loop_task *task)
 {
     struct broker *broker = LIST_ENTRY(task, struct broker, stop_task);
@@ -322,7 +333,7 @@ static void begin_stop(struct loop_task *task)
     broker->done = broker->stop_done; /* here, where the start's is told */
     broker->done_context = broker->stop_context;
     loop_timer_stop(broker->env.controller, &broker->heartbeat_timer);
-    checkpoints_end(broker, drain);
+    checkpoints_end(broker, end_looking);
 }
 
 void broker_stop(struct broker *broker, broker_done_fn *done, void *context)

@@ -147,6 +147,7 @@ enum err shard_init(struct shard *shard, struct broker *broker, struct loop *loo
             .files = &shard->files,
             .limits = {.producer_expiry_ms = config_int(broker->config, CONFIG_PRODUCER_ID_EXPIRATION_MS)},
             .log_dir = broker->dirs[i].path,
+            .space = &broker->dirs[i].space,
             .storage_failed = storage_failed,
             .context = shard,
         };
@@ -240,10 +241,12 @@ static void opened(void *context, struct partition *partition, enum err err)
 {
     struct hosted *hosted = context;
 
+    hosted->failed = err != ERR_OK;
+    if (err == ERR_NO_SPACE) /* it is opened when there is room */
+        return;
     loading_is_over(hosted);
     if (err == ERR_OK)
         return;
-    hosted->failed = true;
     log_error(&hosted->shard->broker->log, "partition cannot be opened topic=%.*s partition=%d err=%s",
               BYTES_PRINTF(partition_topic(partition)), partition_index(partition), err_name(err));
 }
@@ -287,6 +290,7 @@ static enum err host(struct shard *shard, const struct image_topic *topic, int32
         .leader_epoch = topic->partitions[index]->leader_epoch,
         .config = *config,
         .clean = true,
+        .essential = topic_is_internal(topic->name),
     };
     enum err err = ERR_OK;
 

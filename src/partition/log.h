@@ -8,7 +8,8 @@
  * Operations    structs owned by the caller from the call until their done function, which runs exactly once, on the
  *               home reactor, possibly before the call returns. Appends complete in the order in which they came;
  *               they queue while a file opens, a segment rolls or a failed write is cut back.
- * Failure       a short write or a full disk fails that append (ERR_NO_SPACE) and the log goes on; a failed sync or
+ * Failure       a short write or a full disk fails that append (ERR_NO_SPACE), where the log is essential only once the
+ *               reserve is used up, and the log goes on; a failed sync or
  *               any other I/O error fails the log for good (ERR_KAFKA_STORAGE_ERROR) and reports its directory.
  * Threads       the home reactor owns it; partition_log_open and partition_log_scan may block and belong into a job
  *               or before the reactor's start, while nobody else has the log.
@@ -39,6 +40,7 @@ struct partition_log_spec {
     int64_t recovery_point; /* from recovery-point-offset-checkpoint; below it everything was synced */
     int64_t start_offset;   /* from log-start-offset-checkpoint; 0 when there is none */
     bool clean;             /* the directory was stopped cleanly: nothing needs recovery */
+    bool essential;         /* where the disk is full it goes on from the directory's reserve */
 };
 
 struct partition_log_recovery {
@@ -53,8 +55,9 @@ struct partition_log_recovery {
  * Opens the log in <env->log_dir>/<topic>-<partition>, making the directory when it is not there, and recovers it when
  * spec->clean is false. Blocks. recovery may be NULL.
  *
- * ERR_BUSY  the directory's partition.metadata names another topic id: of a topic of that name that has been deleted,
- *           and whose directory is perhaps about to go; nothing is logged
+ * ERR_BUSY      the directory's partition.metadata names another topic id: of a topic of that name that has been
+ *               deleted, and whose directory is perhaps about to go; nothing is logged
+ * ERR_NO_SPACE  nor is there any of the reserve; it may be tried again
  */
 MUST_CHECK enum err partition_log_open(const struct partition_env *env, const struct partition_log_spec *spec,
                                        struct partition_log **log, struct partition_log_recovery *recovery);

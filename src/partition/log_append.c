@@ -18,7 +18,7 @@ struct log_append_job {
     int64_t base_offset;
     struct segment *made;
     bool sync_topic_id;
-    struct fs_file *file; /* out; of LOG_JOB_CUT in, a reference */
+    struct fs_file *file; /* out; of LOG_JOB_CUT and LOG_JOB_RELIEVE in, a reference */
     /* roll */
     struct segment *sealed;
     struct segment_index_tail tail;
@@ -27,7 +27,7 @@ struct log_append_job {
     int64_t snapshot_old; /* is removed: no segment begins there; -1: none */
     enum err tail_err;
     enum err snapshot_err;
-    /* cut */
+    /* cut, relieve */
     uint64_t size;
 };
 
@@ -36,6 +36,7 @@ struct log_append_job {
 static void make_segment(struct log_append_job *job)
 {
     const struct partition_log *log = job->log;
+    struct dir_relief relief = {0};
     struct log_path path;
 
     /* A record must never lie in a partition whose id is not certain to be there after a power cut. */
@@ -45,7 +46,19 @@ static void make_segment(struct log_append_job *job)
             return;
     }
     log_path_segment(&path, log->dir, job->base_offset, SEGMENT_LOG);
-    job->err = fs_open(log->env->fs, path.text, FS_READ | FS_WRITE | FS_CREATE | FS_TRUNCATE, &job->file);
+    do
+        job->err = fs_open(log->env->fs, path.text, FS_READ | FS_WRITE | FS_CREATE | FS_TRUNCATE, &job->file);
+    while (job->err == ERR_NO_SPACE && log->essential && dir_space_relieve(log->env->space, &relief));
+}
+
+/* An essential append has found no room: what it left is cut off, and some of the reserve given back for it. */
+static void relieve(struct log_append_job *job)
+{
+    job->err = fs_truncate(job->file, job->size);
+    if (job->err != ERR_OK)
+        job->err = ERR_IO; /* its tail is not known any more */
+    else if (!dir_space_relieve(job->log->env->space, &job->log->relief))
+        job->err = ERR_NO_SPACE;
 }
 
 static void append_job_run(struct loop_job *base)
@@ -55,6 +68,10 @@ static void append_job_run(struct loop_job *base)
 
     if (job->kind == LOG_JOB_CUT) {
         job->err = fs_truncate(job->file, job->size);
+        return;
+    }
+    if (job->kind == LOG_JOB_RELIEVE) {
+        relieve(job);
         return;
     }
     make_segment(job);
@@ -131,7 +148,7 @@ static void append_job_done(struct loop_job *base)
     enum err err = job->err;
 
     log->append_job = NULL;
-    if (err == ERR_OK && job->kind != LOG_JOB_CUT) {
+    if (err == ERR_OK && (job->kind == LOG_JOB_CREATE || job->kind == LOG_JOB_ROLL)) {
         segment_begin(log, job);
         log_debug(log->env->log, "segment begun topic=%s partition=%" PRId32 " base_offset=%" PRId64, log->topic,
                   log->partition, job->base_offset);
@@ -142,7 +159,11 @@ static void append_job_done(struct loop_job *base)
         /* Where the file cannot be cut back, its tail is not known any more. */
         if (job->kind == LOG_JOB_CUT)
             err = ERR_IO;
-        err = log_storage_error(log, err, job->kind == LOG_JOB_CUT ? "segment not cut back" : "segment not made");
+        err = log_storage_error(log, err,
+                                job->kind == LOG_JOB_CUT       ? "segment not cut back"
+                                : job->kind == LOG_JOB_RELIEVE ? "append cut back"
+                                                               : "segment not made");
+        log->relief = (struct dir_relief){0};
         if (job->kind != LOG_JOB_CUT)
             first_fail(log, err);
     }
@@ -204,7 +225,7 @@ out:
     return ERR_OK;
 }
 
-static void cut_back(struct partition_log *log, const struct segment *segment)
+static void cut_back(struct partition_log *log, const struct segment *segment, enum log_append_job_kind kind)
 {
     struct log_append_job *job = mem_calloc(1, sizeof(*job));
 
@@ -212,7 +233,7 @@ static void cut_back(struct partition_log *log, const struct segment *segment)
         (void)log_storage_error(log, ERR_IO, "no memory to cut a segment back");
         return;
     }
-    job->kind = LOG_JOB_CUT;
+    job->kind = kind;
     job->file = fs_file_keep(segment->file);
     job->size = segment->size;
     submit(log, job);
@@ -321,6 +342,7 @@ static void run_book(struct partition_log *log, struct segment *segment, const s
         rest = bytes_of(rest.data + header.size, rest.size - header.size);
     }
     segment->settled = false;
+    dir_space_take(log->env->space, op->size);
     log->size += op->size;
     log->anchor_bytes += op->size;
     log->end_offset = segment->end_offset;
@@ -329,18 +351,25 @@ static void run_book(struct partition_log *log, struct segment *segment, const s
     log->unsynced_bytes += op->size;
 }
 
+/* ERR_WOULD_BLOCK: it is to be tried again when a job has made room. */
 static enum err run_write(struct partition_log *log, struct segment *segment, struct log_append *op)
 {
     struct bytes piece = bytes_of(op->batches, op->size);
     size_t written = 0;
     enum err err = fs_write(segment->file, segment->size, &piece, 1, &written);
 
-    if (err == ERR_OK && written == op->size)
+    if (err == ERR_OK && written == op->size) {
+        log->relief = (struct dir_relief){0};
         return ERR_OK;
+    }
     if (err != ERR_OK && err != ERR_NO_SPACE && err != ERR_NOMEM)
         return log_storage_error(log, err, "append failed");
+    if (log->essential && log->env->space != NULL && err != ERR_NOMEM) {
+        cut_back(log, segment, LOG_JOB_RELIEVE);
+        return log->failed ? ERR_KAFKA_STORAGE_ERROR : ERR_WOULD_BLOCK;
+    }
     if (written > 0)
-        cut_back(log, segment);
+        cut_back(log, segment, LOG_JOB_CUT);
     return log_storage_error(log, ERR_NO_SPACE, "append cut back");
 }
 
@@ -377,7 +406,7 @@ static bool append_one(struct partition_log *log, struct log_append *op)
     op->err = run_write(log, segment, op);
     if (op->err != ERR_OK) {
         run_forget(log, op);
-        return true;
+        return op->err != ERR_WOULD_BLOCK;
     }
     op->base_offset = run.first.base_offset;
     op->last_offset = run.end_offset - 1;

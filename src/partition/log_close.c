@@ -22,7 +22,11 @@ static void close_run(struct loop_job *base)
 {
     struct close_job *job = LIST_ENTRY(base, struct close_job, job);
 
-    job->err = log_sync_plan_run(job->log->env, job->log->dir, &job->plan);
+    struct dir_relief relief = {0};
+
+    do
+        job->err = log_sync_plan_run(job->log->env, job->log->dir, &job->plan);
+    while (job->err == ERR_NO_SPACE && dir_space_relieve(job->log->env->space, &relief));
 }
 
 /* --- deletion --- */
@@ -53,11 +57,13 @@ static enum err delete_dir(struct fs *fs, const char *dir)
 
 static enum err remove_dir(const struct partition_env *env, const char *dir, const struct log_dir_name *aside)
 {
+    struct dir_relief relief = {0};
     struct log_path path;
     enum err err = log_path_in(&path, env->log_dir, aside->text);
 
-    if (err == ERR_OK)
-        err = fs_rename(env->fs, dir, path.text);
+    do
+        err = err == ERR_OK || err == ERR_NO_SPACE ? fs_rename(env->fs, dir, path.text) : err;
+    while (err == ERR_NO_SPACE && dir_space_relieve(env->space, &relief));
     if (err == ERR_OK)
         err = fs_sync_dir(env->fs, env->log_dir);
     return err == ERR_OK ? delete_dir(env->fs, path.text) : err;

@@ -14,7 +14,7 @@
 #include "partition/text_file.h"
 
 /* What an append waits for: one job at a time. */
-enum log_append_job_kind { LOG_JOB_CREATE, LOG_JOB_ROLL, LOG_JOB_CUT };
+enum log_append_job_kind { LOG_JOB_CREATE, LOG_JOB_ROLL, LOG_JOB_CUT, LOG_JOB_RELIEVE };
 struct log_append_job;
 struct log_sync_job;
 
@@ -39,6 +39,8 @@ struct partition_log {
 
     struct list appends; /* that queue */
     struct log_append_job *append_job;
+    struct dir_relief relief; /* of the append that finds no room */
+    bool essential;
     bool draining; /* the queue is being worked on: nested calls only add to it */
 
     struct list syncs; /* that wait */

@@ -423,6 +423,7 @@ static enum err log_new(const struct partition_env *env, const struct partition_
     log->partition = spec->partition;
     log->topic_id = spec->topic_id;
     log->config = spec->config;
+    log->essential = spec->essential;
     log->snapshot_offset = -1;
     list_init(&log->appends);
     list_init(&log->syncs);
@@ -461,8 +462,8 @@ static enum err recovered_sync(struct partition_log *log)
     return err;
 }
 
-enum err partition_log_open(const struct partition_env *env, const struct partition_log_spec *spec,
-                            struct partition_log **log, struct partition_log_recovery *recovery)
+static enum err open_once(const struct partition_env *env, const struct partition_log_spec *spec,
+                          struct partition_log **log, struct partition_log_recovery *recovery)
 {
     struct opening opening = {.spec = spec};
     enum err err = log_new(env, spec, &opening.log);
@@ -484,6 +485,9 @@ enum err partition_log_open(const struct partition_env *env, const struct partit
         err = recovered_sync(opening.log);
     if (err == ERR_OK)
         recovery_report(&opening, recovery);
+    else if (err == ERR_NO_SPACE)
+        log_line_rated(env->log, &env->files->full_disk, LOG_ERROR, "no room to open log topic=%.*s partition=%" PRId32,
+                       BYTES_PRINTF(spec->topic), spec->partition);
     else if (err != ERR_BUSY)
         log_error(env->log, "log not opened topic=%.*s partition=%" PRId32 " dir=%s err=%s", BYTES_PRINTF(spec->topic),
                   spec->partition, opening.log->dir, err_name(err));
@@ -495,6 +499,19 @@ enum err partition_log_open(const struct partition_env *env, const struct partit
     }
     *log = opening.log;
     return ERR_OK;
+}
+
+/* What an opening writes (a new directory and its id, what a recovery leaves) is what a start must find room for. */
+enum err partition_log_open(const struct partition_env *env, const struct partition_log_spec *spec,
+                            struct partition_log **log, struct partition_log_recovery *recovery)
+{
+    struct dir_relief relief = {0};
+    enum err err = ERR_OK;
+
+    do
+        err = open_once(env, spec, log, recovery);
+    while (err == ERR_NO_SPACE && dir_space_relieve(env->space, &relief));
+    return err;
 }
 
 enum err partition_log_scan(struct partition_log *log, int64_t offset, partition_log_scan_fn *each, void *context)

@@ -202,6 +202,12 @@ static void load_again(struct loop_timer *timer)
     load_submit(LIST_ENTRY(timer, struct partition, load_again));
 }
 
+static void load_again_at(struct partition *partition, int64_t due_ns)
+{
+    partition->load_again.fired = load_again;
+    loop_timer_start(partition->env->loop, &partition->load_again, due_ns);
+}
+
 /* An earlier topic of the same name, which may have lived on another reactor, still has the directory: it is waited
  * for. False: for too long. */
 static bool load_later(struct partition *partition)
@@ -213,8 +219,7 @@ static bool load_later(struct partition *partition)
                   partition->topic, partition->index, uuid_format(partition->topic_id).text);
         return false;
     }
-    partition->load_again.fired = load_again;
-    loop_timer_start(partition->env->loop, &partition->load_again, now_ns + PARTITION_LOAD_AGAIN_NS);
+    load_again_at(partition, now_ns + PARTITION_LOAD_AGAIN_NS);
     return true;
 }
 
@@ -241,7 +246,10 @@ static void load_done(struct loop_job *base)
         return;
     if (err == ERR_BUSY)
         err = ERR_DAMAGED;
-    load_free(partition);
+    if (err == ERR_NO_SPACE && job->log == NULL)
+        load_again_at(partition, loop_now_ns(partition->env->loop) + PARTITION_LOAD_FULL_NS);
+    else
+        load_free(partition);
     partition->state = err == ERR_OK ? PARTITION_READY : PARTITION_UNUSABLE;
     if (partition->fails_after_load && err == ERR_OK)
         partition_log_fail(partition->log, ERR_IO);
@@ -272,6 +280,7 @@ static enum err load_start(struct partition *partition, const struct partition_s
         .recovery_point = spec->recovery_point,
         .start_offset = spec->start_offset,
         .clean = spec->clean,
+        .essential = spec->essential,
     };
     partition->load = job;
     partition->load_until_ns = loop_now_ns(partition->env->loop) + PARTITION_LOAD_PATIENCE_NS;
@@ -295,6 +304,7 @@ enum err partition_new(const struct partition_env *env, const struct partition_s
     made->index = spec->index;
     made->leader_epoch = spec->leader_epoch;
     made->config = spec->config;
+    made->essential = spec->essential;
     made->ready = ready;
     made->ready_context = context;
     list_init(&made->acks);
@@ -423,7 +433,7 @@ void partition_fail(struct partition *partition, enum err err)
 {
     if (partition->state == PARTITION_READY)
         partition_log_fail(partition->log, err);
-    else if (partition->state == PARTITION_LOADING)
+    else if (partition->load != NULL)
         partition->fails_after_load = true;
 }
 

@@ -39,10 +39,12 @@ struct partition_spec {
     int64_t recovery_point;
     int64_t start_offset;
     int64_t high_watermark;
-    bool clean; /* the directory was stopped cleanly, or the partition is new */
+    bool clean;     /* the directory was stopped cleanly, or the partition is new */
+    bool essential; /* it goes on from the directory's reserve where the disk is full, and refuses nobody */
 };
 
-/* The partition is usable, or err says why it never will be (it then still has to be closed). */
+/* The partition is usable, or err says why it never will be (it then still has to be closed). With ERR_NO_SPACE it is
+ * not usable now, and told again when there is room. */
 typedef void partition_ready_fn(void *context, struct partition *partition, enum err err);
 
 /*
@@ -114,6 +116,8 @@ void partition_append(struct partition *partition, struct partition_append *op);
 /* At the caller's deadline: completes the op now with err (what was appended stays); done runs within the call. Only
  * for an op that has not completed. False when it cannot be taken back this instant (its done will still run soon). */
 bool partition_append_cancel(struct partition_append *op, enum err err);
+/* Whether producers may append here: false while its disk counts as full (dir_space.h). */
+bool partition_has_room(const struct partition *partition);
 
 /* --- fetch --- */
 

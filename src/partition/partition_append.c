@@ -141,6 +141,11 @@ static void appended(struct log_append *log_op)
         partition_append_complete(op, ERR_OK);
 }
 
+bool partition_has_room(const struct partition *partition)
+{
+    return partition->essential || !dir_space_refuses(partition->env->space);
+}
+
 void partition_append_start(struct partition_append *op)
 {
     struct partition *partition = op->partition;

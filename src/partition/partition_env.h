@@ -2,7 +2,7 @@
  * partition_env: the world as a log sees it, one for each (broker, home reactor, log directory). Everything in it
  * outlives the logs that were given it.
  *
- * Threads  fs, clock and log from any; the rest belongs to the home reactor.
+ * Threads  fs, clock, log and space from any; the rest belongs to the home reactor.
  */
 #ifndef OTTLA_PARTITION_PARTITION_ENV_H
 #define OTTLA_PARTITION_PARTITION_ENV_H
@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/rng.h"
+#include "partition/dir_space.h"
 
 /* The logs of one home reactor that have files open, least recently used first. Over the bound the oldest that can
  * gives its files back. */
@@ -51,7 +52,8 @@ struct partition_env {
     struct log *log;
     struct partition_files *files;
     struct partition_limits limits;
-    const char *log_dir; /* the directory that holds the partitions' directories */
+    const char *log_dir;     /* the directory that holds the partitions' directories */
+    struct dir_space *space; /* what room it has; NULL: nobody looks, and there is no reserve */
     /* The directory failed for good (a sync error, an I/O error): every log in it is to be failed with
      * partition_fail. Called on the home reactor, once for each log that saw it. May be NULL. */
     void (*storage_failed)(void *context, const char *log_dir, enum err err);

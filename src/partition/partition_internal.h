@@ -40,6 +40,7 @@ struct partition {
     struct loop_timer load_again;
     int64_t load_until_ns; /* then no more */
     bool fails_after_load; /* its directory failed meanwhile */
+    bool essential;
 };
 
 /* ERR_OK, or why the partition cannot serve a request made under that leader epoch. */

@@ -15,8 +15,29 @@
 #define PARTITION_LOAD_PATIENCE_NS INT64_C(60000000000)
 /* file.delete.delay.ms beyond it would overflow the timer: a century. */
 #define PARTITION_DELETE_DELAY_MS_MAX (INT64_C(100) * 366 * 86400000)
+#define PARTITION_LOAD_FULL_NS        INT64_C(1000000000) /* where the disk was full: there is no hurry, and no end */
+
+/* Free space is looked at so often; where producers are refused, they are not to wait long for room. */
+#define DIR_SPACE_LOOK_NS      INT64_C(1000000000)
+#define DIR_SPACE_LOOK_FULL_NS INT64_C(250000000)
+#define DIR_SPACE_SAY_EVERY_NS INT64_C(600000000000) /* ten minutes: whoever reads the log meets it */
+#define DIR_SPACE_RATE_SECONDS 300.0                 /* a forecast looks back so far: over a burst, not over a day */
+/* Below these shares of the volume, or bytes where those are less, the disk counts as filling up, and as full. */
+#define DIR_WARN_DIVISOR     10
+#define DIR_WARN_BYTES_MAX   (UINT64_C(50) * 1024 * 1024 * 1024)
+#define DIR_REFUSE_DIVISOR   50
+#define DIR_REFUSE_BYTES_MAX (UINT64_C(512) * 1024 * 1024) /* seconds of writing: looks come oftener */
 
 enum {
+    /* The reserve: metadata, offsets and checkpoints of 100,000 partitions several times over; less on a small volume.
+     */
+    DIR_RESERVE_DIVISOR = 64,
+    DIR_RESERVE_BYTES_MAX = 64 * 1024 * 1024,
+    DIR_RESERVE_HEAD_BYTES = 4096,       /* one block, which stays */
+    DIR_RESERVE_SLICE_BYTES = 64 * 1024, /* the least that is given back */
+    DIR_RESERVE_START_DIVISOR = 4,       /* this part of it is for a start alone */
+    DIR_SPACE_RELIEFS_MAX = 8,           /* slices double: 8 MiB for one thing; then it is not bytes that lack */
+
     PARTITION_SYNC_BYTES = 64 * 1024 * 1024,   /* or that much: half a second of this disk's sequential rate */
     LOG_ANCHOR_BYTES = 16 * 1024 * 1024,       /* written between two anchors: a few ms of reading for a recovery */
     LOG_ANCHOR_PRODUCERS_MAX = 10000,          /* whose snapshot is not written that often: 460 kB */

@@ -303,6 +303,17 @@ static enum err write_file(struct fs *fs, const char *path, struct bytes content
     return err;
 }
 
+/* An index that is not there is made from the batches when it is wanted. */
+static enum err index_remove(struct fs *fs, const char *dir, int64_t base_offset, const char *suffix)
+{
+    struct log_path path;
+    enum err err = ERR_OK;
+
+    log_path_segment(&path, dir, base_offset, suffix);
+    err = fs_unlink(fs, path.text);
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
 static enum err rewrite_indexes(struct segment *segment, struct fs *fs, const char *dir)
 {
     struct segment_index_tail tail;
@@ -325,6 +336,11 @@ static enum err rewrite_indexes(struct segment *segment, struct fs *fs, const ch
     if (err == ERR_OK)
         segment_index_tail_done(segment, &tail);
     segment_index_tail_deinit(&tail);
+    if (err == ERR_NO_SPACE) { /* a start goes on without */
+        err = index_remove(fs, dir, segment->base_offset, SEGMENT_INDEX);
+        if (err == ERR_OK)
+            err = index_remove(fs, dir, segment->base_offset, SEGMENT_TIME_INDEX);
+    }
     return err;
 }
 

@@ -97,8 +97,8 @@ struct segment_recovery {
  */
 bool segment_resume(struct segment *segment, struct fs *fs, const char *dir, int64_t offset);
 /* Walks all batches behind the books with their checksums, books them, cuts the file behind the last good one and
- * rewrites the indexes, which stay in memory. A batch that does not continue the log is damage. scanned, cut: out,
- * bytes. */
+ * rewrites the indexes, which stay in memory (their files are removed where there is no room for them). A batch that
+ * does not continue the log is damage. scanned, cut: out, bytes. */
 MUST_CHECK enum err segment_recover(struct segment *segment, struct fs *fs, const char *dir,
                                     const struct segment_recovery *how, segment_batch_fn *each, void *context,
                                     uint64_t *scanned, uint64_t *cut);

@@ -116,6 +116,7 @@ static enum err open_log(const struct partition_env *env, int64_t segment_bytes,
     spec.config.retention_ms = -1;
     spec.config.retention_bytes = -1;
     spec.config.cleanup_delete = false;
+    spec.essential = true;
     /* Only what was synced goes into a snapshot, so nothing below it needs to be checked again; and a log that ends
      * before it is of no use any more: it begins anew there (kraft.md "Snapshots", start-up). */
     spec.recovery_point = loaded->snapshot.end_offset;

@@ -95,6 +95,7 @@ static enum err join_quorum(struct metadata_node *node)
         .clock = node->options.clock,
         .loop = node->options.loop,
         .dir = node->dir,
+        .space = node->options.space,
         .log = node->loaded->log,
         .facts = facts,
         .state = node->loaded->state,
@@ -259,7 +260,8 @@ struct metadata_node *metadata_node_new(const struct metadata_node_options *opti
                                        .log = options->log,
                                        .files = &node->files,
                                        .limits = {.sync_interval_ns = METADATA_SYNC_INTERVAL_NS},
-                                       .log_dir = options->dir};
+                                       .log_dir = options->dir,
+                                       .space = options->space};
     node->publisher = (struct publisher){.loop = options->loop,
                                          .covered_offset = INT64_MIN,
                                          .image_offset = IMAGE_OFFSET_NONE,

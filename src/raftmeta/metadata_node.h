@@ -23,6 +23,8 @@
 
 enum { METADATA_MESSAGE_BYTES_MAX = 512 };
 
+struct dir_space;
+
 struct metadata_node_options {
     struct fs *fs;
     struct clock *clock;
@@ -30,6 +32,7 @@ struct metadata_node_options {
     struct log *log;
     struct loop *loop;        /* the controller loop */
     const char *dir;          /* metadata.log.dir: formatted (format.h); holds __cluster_metadata-0 */
+    struct dir_space *space;  /* of that directory; NULL: there is no reserve */
     struct uuid directory_id; /* of that directory */
     struct controller_settings controller;
     /* This node as a voter: the advertised controller listener. */

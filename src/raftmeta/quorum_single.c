@@ -201,8 +201,11 @@ static void write_vote(struct loop_job *job)
                                  .voted_id = -1,
                                  .version = single->kraft_version > 0 ? 1 : 0,
                                  .voters = &single->self};
+    struct dir_relief relief = {0};
 
-    single->vote_err = quorum_state_write(single->options.fs, single->options.dir, &state);
+    do
+        single->vote_err = quorum_state_write(single->options.fs, single->options.dir, &state);
+    while (single->vote_err == ERR_NO_SPACE && dir_space_relieve(single->options.space, &relief));
 }
 
 static void start(struct quorum *quorum)

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/loop.h"
+#include "partition/dir_space.h"
 #include "raftmeta/control_record.h"
 #include "raftmeta/quorum.h"
 #include "raftmeta/quorum_state.h"
@@ -18,6 +19,7 @@ struct quorum_single_options {
     struct clock *clock;
     struct loop *loop;                /* the controller loop */
     const char *dir;                  /* of the log; borrowed for life */
+    struct dir_space *space;          /* of its log directory; NULL: there is no reserve */
     struct partition_log *log;        /* open and read; the quorum's from here on */
     const struct quorum_facts *facts; /* of that log; copied */
     struct quorum_state state;        /* as it was read; its voters are not used */

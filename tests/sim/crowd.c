@@ -938,6 +938,8 @@ void crowd_run(const struct crowd_habits *habits, uint64_t seed, bool chatty, st
     sim_node_init(&crowd->node, &crowd->sim, &crowd->disk, sim_host_add(&crowd->network), REACTORS);
     crowd->node.chatty = chatty;
     crowd->node.silent = habits->storage_may_fail;
+    for (int i = 0; i < CROWD_SETTINGS_MAX && habits->settings[i] != NULL; i++)
+        sim_node_set(&crowd->node, habits->settings[i]);
     sim_host_add(&crowd->network);
     sim_node_start(&crowd->node);
 

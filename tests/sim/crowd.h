@@ -14,20 +14,21 @@
 #include "sim/sim_client.h"
 #include "sim/sim_node.h"
 
-enum { CROWD_TOPICS = 3, CROWD_PARTITIONS_MAX = 6, CROWD_ACTORS_MAX = 10 };
+enum { CROWD_TOPICS = 3, CROWD_PARTITIONS_MAX = 6, CROWD_ACTORS_MAX = 10, CROWD_SETTINGS_MAX = 4 };
 
 struct crowd;
 
 struct crowd_habits {
     uint32_t producers;
     uint32_t consumers;
-    bool administrator;      /* topics come and go; else they are there from the start and stay */
-    bool synced_acks;        /* topics have flush.messages=1: what anyone saw outlives power cuts */
-    bool storage_may_fail;   /* KAFKA_STORAGE_ERROR is an answer */
-    uint32_t acks_0_percent; /* of produce requests */
-    uint32_t leave_percent;  /* of requests whose client breaks its connection while it waits */
-    int64_t pause_ns_max;    /* between an actor's requests */
-    int64_t load_ns;         /* virtual time that it all goes on */
+    bool administrator;                       /* topics come and go; else they are there from the start and stay */
+    bool synced_acks;                         /* topics have flush.messages=1: what anyone saw outlives power cuts */
+    bool storage_may_fail;                    /* KAFKA_STORAGE_ERROR is an answer */
+    uint32_t acks_0_percent;                  /* of produce requests */
+    uint32_t leave_percent;                   /* of requests whose client breaks its connection while it waits */
+    int64_t pause_ns_max;                     /* between an actor's requests */
+    int64_t load_ns;                          /* virtual time that it all goes on */
+    const char *settings[CROWD_SETTINGS_MAX]; /* of the node, key=value; NULL: no more */
     /* Now and then while the load goes on; on the test's own, between steps. Optional. */
     void (*befall)(struct crowd *crowd);
     /* Once the load is over, before all is read. Optional. */

@@ -1,8 +1,15 @@
 /* The disk fills up and has room again, several times: what cannot be written is refused, what was acknowledged stays,
- * everything goes on once there is room; in some runs the node is killed while the disk is full. */
+ * everything goes on by itself once there is room. In some runs producers are refused at a mark before the last byte,
+ * metadata goes on from the reserve, and the node is killed and started without a byte of room; in the others there is
+ * neither mark nor reserve, and each write finds out for itself. */
 #include "sim/crowd.h"
 
-enum { LITTLE_BYTES = 20000, KILL_PERCENT = 10 };
+enum { LITTLE_BYTES = 20000, KILL_PERCENT = 10, SLICE_BYTES = 64 * 1024 };
+
+static bool has_reserve(struct crowd *crowd)
+{
+    return sim_fs_peek(&crowd->disk, "/data/ottla-reserve").size > 2 * SLICE_BYTES;
+}
 
 static void befall(struct crowd *crowd)
 {
@@ -10,7 +17,10 @@ static void befall(struct crowd *crowd)
 
     if (sim_chance(&crowd->sim, 60))
         crowd->disk.capacity_bytes = full ? UINT64_MAX : crowd->disk.used_bytes + sim_draw(&crowd->sim, LITTLE_BYTES);
-    if (crowd->disk.capacity_bytes == UINT64_MAX && sim_chance(&crowd->sim, KILL_PERCENT)) /* a start writes */
+    full = crowd->disk.capacity_bytes != UINT64_MAX;
+    if (full && sim_chance(&crowd->sim, 50)) /* somebody else takes the rest */
+        crowd->disk.capacity_bytes = crowd->disk.used_bytes;
+    if ((!full || has_reserve(crowd)) && sim_chance(&crowd->sim, KILL_PERCENT)) /* a start writes */
         crowd_kill(crowd, false);
 }
 
@@ -33,5 +43,11 @@ void full_disk_run(uint64_t seed, bool chatty, struct sim_outcome *outcome)
         .relent = relent,
     };
 
+    if (seed % 8 < 4) {
+        habits.settings[0] = "ottla.disk.refuse.bytes=8000";
+    } else {
+        habits.settings[0] = "ottla.disk.refuse.bytes=0";
+        habits.settings[1] = "ottla.disk.reserve.bytes=0";
+    }
     crowd_run(&habits, seed, chatty, outcome);
 }

@@ -40,6 +40,7 @@ struct sim_fs_node {
     bool is_directory;
     bool locked;
     int64_t mtime_ms;
+    uint64_t allocated;     /* bytes that count as used: written or set aside; holes at the end do not */
     struct content now;     /* as it reads */
     struct content durable; /* as of the last sync */
     struct change *changes; /* since, oldest first */
@@ -135,6 +136,17 @@ static void change_add(struct sim_fs_node *node, bool truncate, uint64_t positio
     content_apply(&node->now, change, size);
 }
 
+static void set_allocated(struct sim_fs *fs, struct sim_fs_node *node, uint64_t bytes)
+{
+    fs->used_bytes = fs->used_bytes - node->allocated + bytes;
+    node->allocated = bytes;
+}
+
+static uint64_t free_bytes(const struct sim_fs *fs)
+{
+    return fs->capacity_bytes > fs->used_bytes ? fs->capacity_bytes - fs->used_bytes : 0;
+}
+
 /* ---- directories ---- */
 
 static struct sim_fs_node *node_new(bool is_directory)
@@ -166,7 +178,7 @@ static void node_drop(struct sim_fs *fs, struct sim_fs_node *node)
     assert(node->references > 0);
     if (--node->references > 0)
         return;
-    fs->used_bytes -= node->now.size;
+    set_allocated(fs, node, 0);
     changes_free(node);
     versions_free(fs, node);
     entries_free(fs, node->entries);
@@ -343,7 +355,7 @@ static enum err sim_open(struct fs *base, const char *path, int flags, struct fs
         entry_add(directory, name, node);
         version_add(directory);
     } else if (flags & FS_TRUNCATE) {
-        fs->used_bytes -= node->now.size;
+        set_allocated(fs, node, 0);
         change_add(node, true, 0, NULL, 0);
     }
     file = must(calloc(1, sizeof(*file)));
@@ -528,7 +540,7 @@ static enum err sim_space(struct fs *base, const char *path, struct fs_space *sp
     if (err != ERR_OK)
         return err;
     space->total_bytes = fs->capacity_bytes;
-    space->free_bytes = fs->capacity_bytes > fs->used_bytes ? fs->capacity_bytes - fs->used_bytes : 0;
+    space->free_bytes = free_bytes(fs);
     return ERR_OK;
 }
 
@@ -590,8 +602,8 @@ static enum err sim_write(struct fs_file *base, uint64_t position, const struct 
     if (file_of(base)->generation != fs->generation || (fs->dead && part == size && err != ERR_OK && size > 0))
         return ERR_IO; /* long dead: not even a part */
     end = position + part;
-    if (end > node->now.size && end - node->now.size > fs->capacity_bytes - fs->used_bytes) {
-        uint64_t room = node->now.size + (fs->capacity_bytes - fs->used_bytes);
+    if (end > node->allocated && end - node->allocated > free_bytes(fs)) {
+        uint64_t room = node->allocated + free_bytes(fs);
 
         part = room > position ? (size_t)(room - position) : 0;
         if (part == 0 && size > 0 && err == ERR_OK)
@@ -600,15 +612,15 @@ static enum err sim_write(struct fs_file *base, uint64_t position, const struct 
     size = part;
     for (uint32_t i = 0; i < count && part > 0; i++) {
         size_t take = pieces[i].size < part ? pieces[i].size : part;
-        uint64_t before = node->now.size;
 
         if (take == 0)
             continue;
         change_add(node, false, position, pieces[i].data, take);
-        fs->used_bytes += node->now.size - before;
         position += take;
         part -= take;
     }
+    if (size > 0 && position > node->allocated)
+        set_allocated(fs, node, position);
     node->mtime_ms = clock_wall_ms(&fs->sim->clock);
     *written = err == ERR_OK ? size : 0;
     return err;
@@ -622,9 +634,9 @@ static enum err sim_truncate(struct fs_file *file, uint64_t size)
 
     if (err != ERR_OK)
         return err;
-    fs->used_bytes -= node->now.size;
+    if (size < node->allocated)
+        set_allocated(fs, node, size);
     change_add(node, true, size, NULL, 0);
-    fs->used_bytes += node->now.size;
     node->mtime_ms = clock_wall_ms(&fs->sim->clock);
     return ERR_OK;
 }
@@ -632,11 +644,15 @@ static enum err sim_truncate(struct fs_file *file, uint64_t size)
 static enum err sim_preallocate(struct fs_file *file, uint64_t size)
 {
     struct sim_fs *fs = of(file->fs);
+    struct sim_fs_node *node = file_of(file)->node;
     enum err err = enter_file(file, SIM_FS_PREALLOCATE, 0, NULL);
 
-    if (err != ERR_OK)
+    if (err != ERR_OK || size <= node->allocated)
         return err;
-    return size > fs->capacity_bytes - fs->used_bytes ? ERR_NO_SPACE : ERR_OK;
+    if (size - node->allocated > free_bytes(fs))
+        return ERR_NO_SPACE;
+    set_allocated(fs, node, size);
+    return ERR_OK;
 }
 
 static enum err sim_write_behind(struct fs_file *file, uint64_t position, uint64_t size)
@@ -788,7 +804,6 @@ static void cut_file(struct sim_fs *fs, struct sim_fs_node *node)
 {
     uint64_t keep_percent = sim_draw(fs->sim, 101); /* of this file's un-synced writes */
 
-    fs->used_bytes -= node->now.size;
     for (struct change *change = node->changes; change != NULL; change = change->next) {
         size_t size = change->size;
 
@@ -800,7 +815,7 @@ static void cut_file(struct sim_fs *fs, struct sim_fs_node *node)
     }
     changes_free(node);
     content_copy(&node->now, &node->durable);
-    fs->used_bytes += node->now.size;
+    set_allocated(fs, node, node->now.size);
 }
 
 static void cut_node(struct sim_fs *fs, struct sim_fs_node *node)

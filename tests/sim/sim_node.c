@@ -16,7 +16,7 @@ static void write_line(struct log_sink *sink, enum log_level level, const char *
         fprintf(stderr, "%.*s\n", (int)size, line);
 }
 
-static void set(struct sim_node *node, const char *assignment)
+void sim_node_set(struct sim_node *node, const char *assignment)
 {
     static const struct config_report silent = {0};
     enum err err = config_read_assignment(&node->config, bytes_of_text(assignment), &silent);
@@ -36,8 +36,9 @@ void sim_node_init(struct sim_node *node, struct sim *sim, struct sim_fs *disk, 
     config_init(&node->config);
     err = config_use_single_node(&node->config);
     assert(err == ERR_OK);
-    set(node, "log.dirs=/data");
-    set(node, "listeners=PLAINTEXT://10.0.0.1:9092,CONTROLLER://10.0.0.1:9093");
+    sim_node_set(node, "log.dirs=/data");
+    sim_node_set(node, "ottla.disk.reserve.bytes=262144"); /* the simulated disk keeps it in memory */
+    sim_node_set(node, "listeners=PLAINTEXT://10.0.0.1:9092,CONTROLLER://10.0.0.1:9093");
 }
 
 static void on_done(void *context, enum err err, const char *message)

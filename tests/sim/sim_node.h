@@ -42,6 +42,8 @@ struct sim_node {
 /* A node of its own on that host; nothing runs yet. */
 void sim_node_init(struct sim_node *node, struct sim *sim, struct sim_fs *disk, struct sim_host *host,
                    uint32_t reactor_count);
+/* key=value, before it is started. */
+void sim_node_set(struct sim_node *node, const char *assignment);
 /* Asserts that it comes up within a virtual minute, and that nothing else was asked of it meanwhile. */
 void sim_node_start(struct sim_node *node);
 /* A clean stop, within a virtual minute. */
