@@ -93,6 +93,19 @@ static enum err real_lock(struct fs *fs, const char *path, struct fs_file **file
     return ERR_OK;
 }
 
+static bool real_is_locked(struct fs *fs, const char *path)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct fs_file *opened = NULL;
+    bool locked = false;
+
+    if (real_open(fs, path, FS_READ, &opened) != ERR_OK)
+        return false;
+    locked = fcntl(fd_of(opened), F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+    real_close(opened);
+    return locked;
+}
+
 static enum err real_rename(struct fs *fs, const char *from, const char *to)
 {
     (void)fs;
@@ -434,6 +447,7 @@ static int real_descriptor(struct fs_file *file)
 static const struct fs_ops real_ops = {
     .open = real_open,
     .lock = real_lock,
+    .is_locked = real_is_locked,
     .rename = real_rename,
     .unlink = real_unlink,
     .mkdir = real_mkdir,

@@ -53,6 +53,7 @@ typedef enum err fs_list_fn(void *context, const char *name, bool is_directory);
 struct fs_ops {
     enum err (*open)(struct fs *fs, const char *path, int flags, struct fs_file **file);
     enum err (*lock)(struct fs *fs, const char *path, struct fs_file **file);
+    bool (*is_locked)(struct fs *fs, const char *path);
     enum err (*rename)(struct fs *fs, const char *from, const char *to);
     enum err (*unlink)(struct fs *fs, const char *path);
     enum err (*mkdir)(struct fs *fs, const char *path);
@@ -97,6 +98,12 @@ MUST_CHECK static inline enum err fs_open(struct fs *fs, const char *path, int f
 MUST_CHECK static inline enum err fs_lock(struct fs *fs, const char *path, struct fs_file **file)
 {
     return fs->ops->lock(fs, path, file);
+}
+
+/* Whether another has that lock, without taking it or making anything. */
+static inline bool fs_is_locked(struct fs *fs, const char *path)
+{
+    return fs->ops->is_locked(fs, path);
 }
 
 MUST_CHECK static inline enum err fs_rename(struct fs *fs, const char *from, const char *to)

@@ -173,16 +173,21 @@ static enum err meta_parse(struct bytes rest, struct log_dir_meta *meta)
     return version == 1 && seen_cluster && node_id >= 0 ? ERR_OK : ERR_DAMAGED;
 }
 
-enum err log_dir_read_meta(struct log_dir *dir, struct log_dir_meta *meta)
+enum err log_dir_read_meta_at(struct fs *fs, const char *path, struct log_dir_meta *meta)
 {
     struct text text;
-    enum err err = text_file_read(dir->fs, dir->path, META_FILE, SMALL_FILE_BYTES_MAX, &text);
+    enum err err = text_file_read(fs, path, META_FILE, SMALL_FILE_BYTES_MAX, &text);
 
     if (err != ERR_OK)
         return err == ERR_LIMIT ? ERR_DAMAGED : err;
     err = meta_parse(bytes_of(text.data, text.size), meta);
     text_deinit(&text);
     return err;
+}
+
+enum err log_dir_read_meta(struct log_dir *dir, struct log_dir_meta *meta)
+{
+    return log_dir_read_meta_at(dir->fs, dir->path, meta);
 }
 
 enum err log_dir_write_meta(struct log_dir *dir, const struct log_dir_meta *meta)

@@ -36,6 +36,8 @@ const char *log_dir_path(const struct log_dir *dir);
 
 /* ERR_NOT_FOUND: not formatted; ERR_DAMAGED: not readable as meta.properties version 1. */
 MUST_CHECK enum err log_dir_read_meta(struct log_dir *dir, struct log_dir_meta *meta);
+/* The same of a directory that somebody else may have open. */
+MUST_CHECK enum err log_dir_read_meta_at(struct fs *fs, const char *path, struct log_dir_meta *meta);
 /* Formats: synced, with its directory. */
 MUST_CHECK enum err log_dir_write_meta(struct log_dir *dir, const struct log_dir_meta *meta);
 

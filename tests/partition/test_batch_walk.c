@@ -1,3 +1,5 @@
+/* Rule: the walk gives every batch that is whole and none that is not, wherever a byte was flipped, and says exactly
+ * which offsets are damaged. */
 #include "partition/batch_walk.h"
 
 #include "base/mem.h"

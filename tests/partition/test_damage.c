@@ -1,3 +1,5 @@
+/* Rule: what is damaged is known by offset, outlives a power cut in a file that is itself checked, and is never
+ * forgotten for want of room. */
 #include "partition/damage.h"
 
 #include "base/big_endian.h"

@@ -393,6 +393,13 @@ static enum err sim_lock(struct fs *base, const char *path, struct fs_file **out
     return ERR_OK;
 }
 
+static bool sim_is_locked(struct fs *base, const char *path)
+{
+    const struct sim_fs_node *node = find(of(base), path);
+
+    return node != NULL && node->locked;
+}
+
 static enum err sim_rename(struct fs *base, const char *from, const char *to)
 {
     struct sim_fs *fs = of(base);
@@ -724,6 +731,7 @@ static void sim_close(struct fs_file *base)
 static const struct fs_ops ops = {
     .open = sim_open,
     .lock = sim_lock,
+    .is_locked = sim_is_locked,
     .rename = sim_rename,
     .unlink = sim_unlink,
     .mkdir = sim_mkdir,
