@@ -76,7 +76,7 @@ static enum err index_read(struct segment_check *segment, struct index_check *in
     return ERR_OK;
 }
 
-enum err indexes_begin(struct segment_check *segment)
+enum err segment_check_indexes_begin(struct segment_check *segment)
 {
     enum err err = index_read(segment, &segment->offsets, SEGMENT_INDEX, OFFSET_INDEX_ENTRY_BYTES, true);
 
@@ -87,7 +87,7 @@ enum err indexes_begin(struct segment_check *segment)
     return err;
 }
 
-void indexes_deinit(struct segment_check *segment)
+void segment_check_indexes_deinit(struct segment_check *segment)
 {
     text_deinit(&segment->offsets.content);
     text_deinit(&segment->times.content);
@@ -95,7 +95,8 @@ void indexes_deinit(struct segment_check *segment)
     mem_free(segment->aborts);
 }
 
-enum err indexes_boundaries(const struct segment_check *segment, uint64_t size, struct offset_index *index)
+enum err segment_check_indexes_boundaries(const struct segment_check *segment, uint64_t size,
+                                          struct offset_index *index)
 {
     enum err err = ERR_OK;
 
@@ -209,13 +210,13 @@ static void txns_end(struct segment_check *segment, int64_t end_offset)
 
 /* --- together --- */
 
-void indexes_batch(struct segment_check *segment, uint64_t position, const struct batch_header *head)
+void segment_check_indexes_batch(struct segment_check *segment, uint64_t position, const struct batch_header *head)
 {
     offsets_batch(segment, position, head);
     times_batch(segment, head);
 }
 
-void indexes_damage(struct segment_check *segment, const struct batch_extent *extent)
+void segment_check_indexes_damage(struct segment_check *segment, const struct batch_extent *extent)
 {
     offsets_pass(segment, extent->position, "points at no batch, or out of order");
     offsets_pass(segment, extent->position + extent->size, NULL);
@@ -233,7 +234,7 @@ static void leftovers(struct segment_check *segment, struct index_check *index, 
     index->at += (index->used - index->at) / entry_bytes * entry_bytes;
 }
 
-void indexes_end(struct segment_check *segment, int64_t end_offset)
+void segment_check_indexes_end(struct segment_check *segment, int64_t end_offset)
 {
     pending_end(segment);
     leftovers(segment, &segment->offsets, OFFSET_INDEX_ENTRY_BYTES);

@@ -52,14 +52,15 @@ struct segment_check {
 };
 
 /* Reads the three index files of the segment. */
-MUST_CHECK enum err indexes_begin(struct segment_check *segment);
-void indexes_deinit(struct segment_check *segment);
+MUST_CHECK enum err segment_check_indexes_begin(struct segment_check *segment);
+void segment_check_indexes_deinit(struct segment_check *segment);
 /* The offset index as a set of boundaries; left empty where it is not whole. */
-MUST_CHECK enum err indexes_boundaries(const struct segment_check *segment, uint64_t size, struct offset_index *index);
-void indexes_batch(struct segment_check *segment, uint64_t position, const struct batch_header *head);
+MUST_CHECK enum err segment_check_indexes_boundaries(const struct segment_check *segment, uint64_t size,
+                                                     struct offset_index *index);
+void segment_check_indexes_batch(struct segment_check *segment, uint64_t position, const struct batch_header *head);
 /* Entries that point into it are not to be judged. */
-void indexes_damage(struct segment_check *segment, const struct batch_extent *extent);
-void indexes_end(struct segment_check *segment, int64_t end_offset);
+void segment_check_indexes_damage(struct segment_check *segment, const struct batch_extent *extent);
+void segment_check_indexes_end(struct segment_check *segment, int64_t end_offset);
 
 MUST_CHECK enum err segment_check_run(struct checking *checking, int64_t base_offset, int64_t next_base);
 

@@ -71,7 +71,7 @@ static enum err check_batch(struct segment_check *segment, uint64_t position, co
     if (checking->epochs_known && epoch_cache_at(&checking->epochs, head->base_offset) != head->leader_epoch &&
         segment->epochs_wrong++ == 0)
         say(segment, LOG_FAULT, position, head->base_offset, "has another leader epoch than leader-epoch-checkpoint");
-    indexes_batch(segment, position, head);
+    segment_check_indexes_batch(segment, position, head);
     if (err == ERR_OK && checking->check->opens_records)
         err = open_records(segment, position, head, batch);
     return err;
@@ -135,7 +135,7 @@ static enum err walk_to(struct segment_check *segment, struct fs_file *file, uin
     struct batch_header head;
     struct bytes batch;
     uint64_t told = *position;
-    enum err err = indexes_boundaries(segment, limit, &boundaries);
+    enum err err = segment_check_indexes_boundaries(segment, limit, &boundaries);
 
     *is_torn = false;
     batch_walk_init(&walk, file, *position, limit, checking->next_offset);
@@ -159,7 +159,7 @@ static enum err walk_to(struct segment_check *segment, struct fs_file *file, uin
                 *is_torn = true;
                 break;
             }
-            indexes_damage(segment, &walk.extent);
+            segment_check_indexes_damage(segment, &walk.extent);
             say_damage(segment, &walk.extent, walk.extent.end_offset < 0 ? next_base : walk.extent.end_offset);
             if (walk.extent.end_offset >= 0)
                 checking->next_offset = walk.extent.end_offset;
@@ -221,7 +221,7 @@ enum err segment_check_run(struct checking *checking, int64_t base_offset, int64
     else if (base_offset > checking->next_offset && checking->check->segments > 1)
         checking->check->gaps++;
     checking->next_offset = base_offset;
-    err = indexes_begin(&segment);
+    err = segment_check_indexes_begin(&segment);
     if (err == ERR_OK)
         err = walk_all(&segment, file, next_base);
     if (err == ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT) {
@@ -229,12 +229,12 @@ enum err segment_check_run(struct checking *checking, int64_t base_offset, int64
         checking->next_offset = next_base < 0 ? base_offset : next_base;
         err = ERR_OK;
     } else if (err == ERR_OK) {
-        indexes_end(&segment, checking->next_offset);
+        segment_check_indexes_end(&segment, checking->next_offset);
     }
     if (segment.epochs_wrong > 1)
         log_check_say(checking->check, LOG_NOTE, checking->dir, segment.name, -1, -1,
                       "disagrees with leader-epoch-checkpoint in %" PRIu64 " batches", segment.epochs_wrong);
-    indexes_deinit(&segment);
+    segment_check_indexes_deinit(&segment);
     fs_file_drop(file);
     return err;
 }
