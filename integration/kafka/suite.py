@@ -6,6 +6,9 @@ import time
 from harness.broker import Kafka
 from harness.runner import Different, ottla_only
 
+# pylint: disable=unused-import
+from .configs import test_configs_of_a_topic, test_configs_of_brokers, test_topic_alter  # noqa: F401
+
 NEEDS = ("kafka",)
 
 

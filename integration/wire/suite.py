@@ -4,6 +4,7 @@
 from .versions import *   # noqa: F401,F403
 from .frames import *     # noqa: F401,F403
 from .topics import *     # noqa: F401,F403
+from .configs import *    # noqa: F401,F403
 from .writing import *    # noqa: F401,F403
 from .reading import *    # noqa: F401,F403
 from .edges import *      # noqa: F401,F403

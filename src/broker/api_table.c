@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "broker/handlers.h"
+#include "protocol/gen/alter_configs.h"
 #include "protocol/gen/api_keys.h"
 #include "protocol/gen/api_versions.h"
 #include "protocol/gen/create_partitions.h"
@@ -11,6 +12,7 @@
 #include "protocol/gen/describe_configs.h"
 #include "protocol/gen/fetch.h"
 #include "protocol/gen/find_coordinator.h"
+#include "protocol/gen/incremental_alter_configs.h"
 #include "protocol/gen/init_producer_id.h"
 #include "protocol/gen/list_offsets.h"
 #include "protocol/gen/metadata.h"
@@ -61,8 +63,12 @@ static const struct api table[] = {
       bound_by_frame, THROTTLE(init_producer_id_response), handle_init_producer_id, MESSAGES(init_producer_id) },
     { API_DESCRIBE_CONFIGS, "DescribeConfigs", 1, 1, 4, BOTH, GATE(MAY_DESCRIBE_CONFIGS, ON_TOPIC), QUOTA_REQUEST, false, false, NULL,
       bound_by_frame, THROTTLE(describe_configs_response), handle_describe_configs, MESSAGES(describe_configs) },
+    { API_ALTER_CONFIGS, "AlterConfigs", 0, 0, 2, BOTH, GATE(MAY_ALTER_CONFIGS, ON_TOPIC), QUOTA_REQUEST, false, true, NULL,
+      bound_by_frame, THROTTLE(alter_configs_response), handle_alter_configs, MESSAGES(alter_configs) },
     { API_CREATE_PARTITIONS, "CreatePartitions", 0, 0, 3, BOTH, GATE(MAY_ALTER, ON_TOPIC), QUOTA_MUTATION, false, true, NULL,
       bound_by_frame, THROTTLE(create_partitions_response), handle_create_partitions, MESSAGES(create_partitions) },
+    { API_INCREMENTAL_ALTER_CONFIGS, "IncrementalAlterConfigs", 0, 0, 1, BOTH, GATE(MAY_ALTER_CONFIGS, ON_TOPIC), QUOTA_REQUEST, false, true, NULL,
+      bound_by_frame, THROTTLE(incremental_alter_configs_response), handle_incremental_alter_configs, MESSAGES(incremental_alter_configs) },
     { API_DESCRIBE_CLUSTER, "DescribeCluster", 0, 0, 2, BOTH, GATE(MAY_DESCRIBE, ON_CLUSTER), QUOTA_REQUEST, false, false, NULL,
       bound_by_frame, THROTTLE(describe_cluster_response), handle_describe_cluster, MESSAGES(describe_cluster) },
 };

@@ -6,8 +6,8 @@
 #include "base/mem.h"
 #include "broker/broker_internal.h"
 #include "broker/client.h"
+#include "broker/config_rules.h"
 #include "broker/handlers.h"
-#include "broker/topic_config.h"
 #include "net/connection_limits.h"
 
 /* What this build can do; levels are finalised by the controller. */
@@ -384,7 +384,7 @@ static enum err make_metadata(struct broker *broker)
         .segment_bytes = (uint64_t)config_long(config, CONFIG_METADATA_LOG_SEGMENT_BYTES),
     };
 
-    topic_config_rules(config, &options.controller.rules);
+    config_rules_init(&options.controller.rules);
     broker->metadata = metadata_node_new(&options);
     if (broker->metadata == NULL)
         return ERR_NOMEM;

@@ -48,7 +48,7 @@ enum {
     /* --- configuration --- */
     CONFIG_LINE_CHARS = 512,             /* of what is said about a key; it is cut */
     CONFIG_FILE_BYTES_MAX = 1024 * 1024, /* a thousand times Kafka's own example; refused */
-    CONFIG_STANDING_MAX = 12,            /* places that may give one key a value; more are left out of what is told */
+    CONFIG_PLACES_MAX = 14,              /* places that may give one key a value; more are left out of what is told */
 };
 
 /* A fetch session that nobody used for so long gives way to a new one; Kafka's number. */

@@ -184,11 +184,29 @@ static const char *unit_phrase(enum config_unit unit)
     return phrases[unit];
 }
 
+static bool is_gzip_level(const struct config_key *key)
+{
+    return strcmp(key->name, "compression.gzip.level") == 0;
+}
+
+static bool is_replica_list(const struct config_key *key)
+{
+    return key->type == CONFIG_TYPE_LIST && strstr(key->name, ".replication.throttled.replicas") != NULL;
+}
+
 void config_accepted(enum config_id id, struct config_why *accepted)
 {
     const struct config_key *key = config_key(id);
     const char *unit = unit_phrase(key->unit);
 
+    if (is_gzip_level(key)) {
+        (void)snprintf(accepted->text, sizeof(accepted->text), "a whole number from 1 to 9, or -1");
+        return;
+    }
+    if (is_replica_list(key)) {
+        (void)snprintf(accepted->text, sizeof(accepted->text), "* or a list of partition:broker");
+        return;
+    }
     switch (key->type) {
     case CONFIG_TYPE_BOOLEAN:
         (void)snprintf(accepted->text, sizeof(accepted->text), "true or false");
@@ -284,6 +302,43 @@ static bool read_number(const struct config_key *key, struct bytes text, struct 
            value->number <= type_max(key);
 }
 
+static bool is_number(struct bytes text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (text.data[i] < '0' || text.data[i] > '9')
+            return false;
+    return text.size > 0;
+}
+
+/* "*", or <partition>:<broker>, ... */
+static bool read_replicas(struct bytes rest)
+{
+    struct bytes item;
+
+    if (bytes_equal(rest, BYTES_LITERAL("*")))
+        return true;
+    while (config_list_next(&rest, &item)) {
+        const uint8_t *colon = memchr(item.data, ':', item.size);
+
+        if (colon == NULL || !is_number(bytes_of(item.data, (size_t)(colon - item.data))) ||
+            !is_number(bytes_of(colon + 1, item.size - (size_t)(colon + 1 - item.data))))
+            return false;
+    }
+    return true;
+}
+
+static bool has_empty_item(struct bytes list)
+{
+    bool item_is_empty = true;
+
+    for (size_t i = 0; i < list.size; i++) {
+        if (list.data[i] == ',' && item_is_empty)
+            return true;
+        item_is_empty = list.data[i] == ',' || (item_is_empty && byte_is_space(list.data[i]));
+    }
+    return list.size > 0 && item_is_empty;
+}
+
 static bool read_value(const struct config_key *key, struct bytes text, struct config_value *value)
 {
     /* The choices that Kafka compares without regard to case are those it spells in capitals. */
@@ -299,8 +354,12 @@ static bool read_value(const struct config_key *key, struct bytes text, struct c
     case CONFIG_TYPE_SHORT:
     case CONFIG_TYPE_LONG:
     case CONFIG_TYPE_DOUBLE:
-        return read_number(key, text, value);
+        return read_number(key, text, value) && !(is_gzip_level(key) && value->number == 0);
     case CONFIG_TYPE_LIST:
+        if (is_replica_list(key))
+            return read_replicas(text);
+        if (key->range.choices != NULL && has_empty_item(text))
+            return false;
         while (key->range.choices != NULL && config_list_next(&rest, &item))
             if (!is_choice(key->range.choices, item, false))
                 return false;

@@ -16,116 +16,14 @@ struct description {
     struct describe_configs_result *out;
 };
 
-static bool is_asked(const struct describe_configs_resource *resource, const char *name)
+static bool is_asked(const struct describe_configs_resource *resource, struct bytes name)
 {
     if (resource->configuration_keys_count == 0)
         return true; /* null, and to Apache Kafka also an empty list, asks for all */
     for (uint32_t i = 0; i < resource->configuration_keys_count; i++)
-        if (bytes_equal(resource->configuration_keys[i], bytes_of_text(name)))
+        if (bytes_equal(resource->configuration_keys[i], name))
             return true;
     return false;
-}
-
-static struct bytes shown(const struct config_key *key, struct bytes value)
-{
-    return key->type == CONFIG_TYPE_PASSWORD ? (struct bytes){0} : value;
-}
-
-static bool add_synonyms(struct description *to, const struct config_key *key,
-                         const struct config_standing_value *values, uint32_t count,
-                         struct describe_configs_resource_result *out)
-{
-    out->synonyms = request_array(to->request, count, sizeof(*out->synonyms));
-    if (out->synonyms == NULL)
-        return false;
-    for (uint32_t i = 0; i < count; i++) {
-        describe_configs_synonym_init(&out->synonyms[i]);
-        out->synonyms[i].name = bytes_of_text(values[i].name);
-        out->synonyms[i].value = shown(key, values[i].value);
-        out->synonyms[i].source = (int8_t)values[i].origin;
-    }
-    out->synonyms_count = count;
-    return true;
-}
-
-static bool is_read_only(const struct config_key *key)
-{
-    return key->scope == CONFIG_SCOPE_STATIC;
-}
-
-static bool add(struct description *to, enum config_id id, const struct config_standing_value *values, uint32_t count)
-{
-    const struct config_key *key = config_key(id);
-    struct describe_configs_resource_result *out = &to->out->configs[to->out->configs_count];
-
-    describe_configs_resource_result_init(out);
-    out->name = bytes_of_text(key->name);
-    out->value = count > 0 ? shown(key, values[0].value) : (struct bytes){0};
-    out->config_source = (int8_t)(count > 0 ? values[0].origin : CONFIG_ORIGIN_DEFAULT);
-    out->is_sensitive = key->type == CONFIG_TYPE_PASSWORD;
-    out->read_only = is_read_only(key);
-    out->config_type = (int8_t)key->type;
-    out->documentation = (struct bytes){0};
-    if (to->in->include_documentation) {
-        struct config_why accepted;
-
-        config_accepted(id, &accepted);
-        out->documentation =
-            arena_printf(&to->request->arena, "%s%s%s", accepted.text,
-                         key->standing.reason[0] == '\0' ? "" : "; without effect: ", key->standing.reason);
-        if (out->documentation.data == NULL)
-            return false;
-    }
-    if (to->in->include_synonyms && !add_synonyms(to, key, values, count, out))
-        return false;
-    to->out->configs_count++;
-    return true;
-}
-
-/* All keys that `belongs` lets through, with own entries of the resource. */
-static bool add_all(struct description *to, bool (*belongs)(const struct config_key *key),
-                    const struct image_configs *own)
-{
-    struct request *request = to->request;
-    struct broker *broker = request->broker;
-
-    to->out->configs = request_array(request, CONFIG_KEY_COUNT, sizeof(*to->out->configs));
-    if (to->out->configs == NULL)
-        return false;
-    for (enum config_id id = 0; id < CONFIG_KEY_COUNT; id++) {
-        const struct config_key *key = config_key(id);
-        struct config_standing_value values[CONFIG_STANDING_MAX];
-        uint32_t count = 0;
-
-        if (!belongs(key) || key->standing.status == CONFIG_INTERNAL || !is_asked(to->resource, key->name))
-            continue;
-        if (config_standing(broker->config, request->image, broker->node_id, id, own, &request->arena, values,
-                            &count) != ERR_OK ||
-            !add(to, id, values, count))
-            return false;
-    }
-    return true;
-}
-
-/* The dynamic entries of one broker resource: "" is the cluster's default. Nothing but them is shown for it. */
-static bool add_dynamic(struct description *to, const struct image_configs *entries)
-{
-    uint32_t count = entries == NULL ? 0 : entries->count;
-
-    to->out->configs = request_array(to->request, count, sizeof(*to->out->configs));
-    if (to->out->configs == NULL)
-        return false;
-    for (uint32_t i = 0; i < count; i++) {
-        enum config_id id = config_find_broker_key(entries->entries[i].name);
-        struct config_standing_value value = {NULL, entries->entries[i].value, CONFIG_ORIGIN_DYNAMIC_DEFAULT_BROKER};
-
-        if (id == CONFIG_NONE || !is_asked(to->resource, config_key(id)->name))
-            continue;
-        value.name = config_key(id)->name;
-        if (!add(to, id, &value, 1))
-            return false;
-    }
-    return true;
 }
 
 static bool is_topic_key(const struct config_key *key)
@@ -141,6 +39,182 @@ static bool is_group_key(const struct config_key *key)
 static bool is_broker_key(const struct config_key *key)
 {
     return !is_topic_key(key) && !is_group_key(key);
+}
+
+static bool add_synonyms(struct description *to, const struct config_places *places, bool is_sensitive,
+                         struct describe_configs_resource_result *out)
+{
+    out->synonyms = request_array(to->request, places->count, sizeof(*out->synonyms));
+    if (out->synonyms == NULL)
+        return false;
+    for (uint32_t i = 0; i < places->count; i++) {
+        describe_configs_synonym_init(&out->synonyms[i]);
+        out->synonyms[i].name = bytes_of_text(places->entries[i].name);
+        out->synonyms[i].value = is_sensitive ? (struct bytes){0} : places->entries[i].value;
+        out->synonyms[i].source = (int8_t)places->entries[i].origin;
+    }
+    out->synonyms_count = places->count;
+    return true;
+}
+
+static struct describe_configs_resource_result *add(struct description *to, struct bytes name, struct bytes value,
+                                                    bool is_sensitive)
+{
+    struct describe_configs_resource_result *out = &to->out->configs[to->out->configs_count++];
+
+    describe_configs_resource_result_init(out);
+    out->name = name;
+    out->value = is_sensitive ? (struct bytes){0} : value;
+    out->is_sensitive = is_sensitive;
+    out->documentation = (struct bytes){0};
+    return out;
+}
+
+static bool add_key(struct description *to, enum config_id id, struct bytes value, const struct config_places *places)
+{
+    const struct config_key *key = config_key(id);
+    bool is_sensitive = key->type == CONFIG_TYPE_PASSWORD;
+    struct describe_configs_resource_result *out = add(to, bytes_of_text(key->name), value, is_sensitive);
+
+    out->config_source = (int8_t)(places->count > 0 ? places->entries[0].origin : CONFIG_ORIGIN_DEFAULT);
+    out->read_only = key->scope == CONFIG_SCOPE_STATIC;
+    out->config_type = (int8_t)key->type;
+    if (to->in->include_documentation) {
+        struct config_why accepted;
+
+        config_accepted(id, &accepted);
+        out->documentation =
+            arena_printf(&to->request->arena, "%s%s%s", accepted.text,
+                         key->standing.reason[0] == '\0' ? "" : "; without effect: ", key->standing.reason);
+        if (out->documentation.data == NULL)
+            return false;
+    }
+    return !to->in->include_synonyms || add_synonyms(to, places, is_sensitive, out);
+}
+
+static bool is_listed(const struct description *to, enum config_id id, const struct config_places *places)
+{
+    const struct config_key *key = config_key(id);
+
+    if (!is_asked(to->resource, bytes_of_text(key->name)))
+        return false;
+    if (key->standing.status == CONFIG_INTERNAL || config_is_on_line_only(id))
+        return places->count > 0 && places->entries[0].origin != CONFIG_ORIGIN_DEFAULT;
+    return true;
+}
+
+/* All keys that `belongs` lets through, with own entries of the resource. */
+static bool add_all(struct description *to, bool (*belongs)(const struct config_key *key),
+                    const struct image_configs *own, uint32_t room)
+{
+    struct request *request = to->request;
+    const struct config *config = request->broker->config;
+    int32_t node_id = request->broker->node_id;
+
+    to->out->configs = request_array(request, (size_t)CONFIG_KEY_COUNT + room, sizeof(*to->out->configs));
+    if (to->out->configs == NULL)
+        return false;
+    for (enum config_id id = 0; id < CONFIG_KEY_COUNT; id++) {
+        struct config_places places;
+        char text[CONFIG_NUMBER_CHARS];
+        struct bytes value;
+
+        if (!belongs(config_key(id)))
+            continue;
+        config_places_find(config, request->image, node_id, id, own, &places);
+        if (!is_listed(to, id, &places))
+            continue;
+        value = config_effective(config, request->image, node_id, id, own, text);
+        if ((value.data == (const uint8_t *)text && arena_copy(&request->arena, value, &value) != ERR_OK) ||
+            !add_key(to, id, value, &places))
+            return false;
+    }
+    return true;
+}
+
+static uint32_t entry_count(const struct image_configs *entries)
+{
+    return entries == NULL ? 0 : entries->count;
+}
+
+static const struct image_configs *broker_entries(const struct request *request, struct bytes name)
+{
+    return request->image == NULL ? NULL : image_configs(request->image, CONFIG_BROKER, name);
+}
+
+static bool has_entry(const struct image_configs *entries, struct bytes name)
+{
+    for (uint32_t i = 0; i < entry_count(entries); i++)
+        if (bytes_equal(entries->entries[i].name, name))
+            return true;
+    return false;
+}
+
+/* Dynamic entries of brokers under a name that is no key of ours: kept, as in Apache Kafka, and since nobody knows what
+ * they are, their values are not shown. */
+static bool add_unknown(struct description *to, const struct image_configs *own, const struct image_configs *all,
+                        uint32_t i)
+{
+    const struct image_config *entry = own == NULL ? &all->entries[i] : &own->entries[i];
+    struct config_places places = {0};
+    struct describe_configs_resource_result *out = NULL;
+
+    if (config_find_broker_key(entry->name) != CONFIG_NONE || !is_asked(to->resource, entry->name))
+        return true;
+    out = add(to, entry->name, entry->value, true);
+    out->read_only = true;
+    if (own != NULL)
+        places.entries[places.count++] =
+            (struct config_place){.name = (const char *)entry->name.data, .origin = CONFIG_ORIGIN_DYNAMIC_BROKER};
+    if (own == NULL || has_entry(all, entry->name))
+        places.entries[places.count++] = (struct config_place){.name = (const char *)entry->name.data,
+                                                               .origin = CONFIG_ORIGIN_DYNAMIC_DEFAULT_BROKER};
+    out->config_source = (int8_t)places.entries[0].origin;
+    return !to->in->include_synonyms || add_synonyms(to, &places, true, out);
+}
+
+/* The broker "": the cluster's default. Nothing but what is set there is shown for it. */
+static bool add_default(struct description *to)
+{
+    const struct image_configs *entries = broker_entries(to->request, BYTES_LITERAL(""));
+
+    to->out->configs = request_array(to->request, entry_count(entries), sizeof(*to->out->configs));
+    if (to->out->configs == NULL)
+        return false;
+    for (uint32_t i = 0; i < entry_count(entries); i++) {
+        const struct image_config *entry = &entries->entries[i];
+        enum config_id id = config_find_broker_key(entry->name);
+        struct config_places places = {.count = 1};
+
+        if (id == CONFIG_NONE) {
+            if (!add_unknown(to, NULL, entries, i))
+                return false;
+            continue;
+        }
+        if (!is_asked(to->resource, entry->name))
+            continue;
+        places.entries[0] =
+            (struct config_place){config_key(id)->name, entry->value, CONFIG_ORIGIN_DYNAMIC_DEFAULT_BROKER};
+        if (!add_key(to, id, entry->value, &places))
+            return false;
+    }
+    return true;
+}
+
+static bool add_node(struct description *to)
+{
+    const struct image_configs *own = broker_entries(to->request, to->resource->resource_name);
+    const struct image_configs *all = broker_entries(to->request, BYTES_LITERAL(""));
+
+    if (!add_all(to, is_broker_key, NULL, entry_count(own) + entry_count(all)))
+        return false;
+    for (uint32_t i = 0; i < entry_count(own); i++)
+        if (!add_unknown(to, own, all, i))
+            return false;
+    for (uint32_t i = 0; i < entry_count(all); i++)
+        if (!has_entry(own, all->entries[i].name) && !add_unknown(to, NULL, all, i))
+            return false;
+    return true;
 }
 
 /* what: a phrase that the name ends, if there is one. */
@@ -161,7 +235,7 @@ static enum err describe_topic(struct description *to)
         return ERR_INVALID_TOPIC_EXCEPTION;
     if (request->image == NULL || image_topic_by_name(request->image, name) == NULL)
         return ERR_UNKNOWN_TOPIC_OR_PARTITION;
-    return add_all(to, is_topic_key, image_configs(request->image, CONFIG_TOPIC, name)) ? ERR_OK : ERR_NOMEM;
+    return add_all(to, is_topic_key, image_configs(request->image, CONFIG_TOPIC, name), 0) ? ERR_OK : ERR_NOMEM;
 }
 
 static enum err describe_broker(struct description *to)
@@ -175,10 +249,7 @@ static enum err describe_broker(struct description *to)
     if (!request_may(request, MAY_DESCRIBE_CONFIGS, ON_CLUSTER, BYTES_LITERAL("kafka-cluster")))
         return ERR_CLUSTER_AUTHORIZATION_FAILED;
     if (name.size == 0)
-        return add_dynamic(to, request->image == NULL ? NULL
-                                                      : image_configs(request->image, CONFIG_BROKER, BYTES_LITERAL("")))
-                   ? ERR_OK
-                   : ERR_NOMEM;
+        return add_default(to) ? ERR_OK : ERR_NOMEM;
     if (name.size >= sizeof(text))
         return fail(to, ERR_INVALID_REQUEST, "a broker's id is a number, not ", name);
     memcpy(text, name.data, name.size);
@@ -188,7 +259,7 @@ static enum err describe_broker(struct description *to)
         return fail(to, ERR_INVALID_REQUEST, "a broker's id is a number, not ", name);
     if (id != request->broker->node_id)
         return fail(to, ERR_INVALID_REQUEST, "this broker describes itself and the default \"\", not broker ", name);
-    return add_all(to, is_broker_key, NULL) ? ERR_OK : ERR_NOMEM;
+    return add_node(to) ? ERR_OK : ERR_NOMEM;
 }
 
 static enum err describe_group(struct description *to)
@@ -200,7 +271,8 @@ static enum err describe_group(struct description *to)
         return ERR_GROUP_AUTHORIZATION_FAILED;
     if (name.size == 0)
         return fail(to, ERR_INVALID_REQUEST, "a group's name must not be empty", name);
-    return add_all(to, is_group_key, request->image == NULL ? NULL : image_configs(request->image, CONFIG_GROUP, name))
+    return add_all(to, is_group_key, request->image == NULL ? NULL : image_configs(request->image, CONFIG_GROUP, name),
+                   0)
                ? ERR_OK
                : ERR_NOMEM;
 }

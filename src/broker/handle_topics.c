@@ -103,19 +103,20 @@ static bool fill_configs(struct request *request, const struct create_topic *top
     if (out->configs == NULL)
         return false;
     for (enum config_id id = 0; id < CONFIG_KEY_COUNT; id++) {
-        struct config_standing_value values[CONFIG_STANDING_MAX];
         struct creatable_topic_configs *entry = &out->configs[out->configs_count];
-        uint32_t count = 0;
+        struct config_places places;
+        char text[CONFIG_NUMBER_CHARS];
 
         if (config_key(id)->scope != CONFIG_SCOPE_TOPIC || config_key(id)->standing.status == CONFIG_INTERNAL)
             continue;
-        if (config_standing(broker->config, request->image, broker->node_id, id, &own, &request->arena, values,
-                            &count) != ERR_OK)
-            return false;
+        config_places_find(broker->config, request->image, broker->node_id, id, &own, &places);
         creatable_topic_configs_init(entry);
         entry->name = bytes_of_text(config_key(id)->name);
-        entry->value = count > 0 ? values[0].value : (struct bytes){0};
-        entry->config_source = (int8_t)(count > 0 ? values[0].origin : CONFIG_ORIGIN_DEFAULT);
+        entry->value = config_effective(broker->config, request->image, broker->node_id, id, &own, text);
+        if (entry->value.data == (const uint8_t *)text &&
+            arena_copy(&request->arena, entry->value, &entry->value) != ERR_OK)
+            return false;
+        entry->config_source = (int8_t)(places.count > 0 ? places.entries[0].origin : CONFIG_ORIGIN_DEFAULT);
         out->configs_count++;
     }
     return true;

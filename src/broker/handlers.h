@@ -8,6 +8,7 @@
 
 #include "broker/request.h"
 
+api_handle_fn handle_alter_configs;
 api_handle_fn handle_api_versions;
 api_handle_fn handle_create_partitions;
 api_handle_fn handle_create_topics;
@@ -16,6 +17,7 @@ api_handle_fn handle_describe_cluster;
 api_handle_fn handle_describe_configs;
 api_handle_fn handle_fetch;
 api_handle_fn handle_find_coordinator;
+api_handle_fn handle_incremental_alter_configs;
 api_handle_fn handle_init_producer_id;
 api_handle_fn handle_list_offsets;
 api_handle_fn handle_metadata;

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "broker/broker_internal.h"
+#include "broker/dynamic_config.h"
 #include "broker/fetch_part.h"
 #include "broker/handlers.h"
 #include "broker/topic_config.h"
@@ -536,20 +537,41 @@ static enum err set_config_of_each(void *context, const struct image_topic *topi
     return ERR_OK;
 }
 
-static void follow_configs(struct shard *shard, const struct image_configs_change *change)
+static void follow_topic_configs(struct shard *shard, const struct image_configs_change *change)
 {
     const struct image_configs *row = change->after != NULL ? change->after : change->before;
-    const struct image_topic *topic = NULL;
+    const struct image_topic *topic =
+        row->type != CONFIG_TOPIC ? NULL : image_topic_by_name(shard->image, row->resource);
 
-    if (row->type == CONFIG_TOPIC) {
-        topic = image_topic_by_name(shard->image, row->resource);
-        if (topic != NULL)
-            set_config(shard, topic);
-    } else if (row->type == CONFIG_BROKER) {
-        enum err err = image_each_topic(shard->image, set_config_of_each, shard);
+    if (topic != NULL)
+        set_config(shard, topic);
+}
 
-        assert(err == ERR_OK);
+static bool concerns_brokers(const struct image_delta *delta)
+{
+    for (uint32_t i = 0; i < delta->configs_count; i++) {
+        const struct image_configs_change *change = &delta->configs[i];
+
+        if ((change->after != NULL ? change->after : change->before)->type == CONFIG_BROKER)
+            return true;
     }
+    return false;
+}
+
+/* What nodes are told may stand for any topic's: then all are looked at, once. */
+static void follow_configs(struct shard *shard, const struct image_delta *delta, bool is_home, bool is_first)
+{
+    if (concerns_brokers(delta)) {
+        dynamic_config_apply(shard);
+        if (is_home && !is_first) {
+            enum err err = image_each_topic(shard->image, set_config_of_each, shard);
+
+            assert(err == ERR_OK);
+        }
+        return;
+    }
+    for (uint32_t i = 0; is_home && !is_first && i < delta->configs_count; i++)
+        follow_topic_configs(shard, &delta->configs[i]);
 }
 
 static void publish(struct metadata_listener *listener, struct image *image, const struct image_delta *delta)
@@ -566,7 +588,7 @@ static void publish(struct metadata_listener *listener, struct image *image, con
     for (uint32_t i = 0; is_home && !shard->stopping && i < delta->topic_count; i++)
         if (delta->topics[i].after != NULL)
             follow_topic(shard, delta->topics[i].after);
-    for (uint32_t i = 0; is_home && !shard->stopping && before != NULL && i < delta->configs_count; i++)
-        follow_configs(shard, &delta->configs[i]);
+    if (!shard->stopping)
+        follow_configs(shard, delta, is_home, before == NULL);
     run_parked(shard);
 }

@@ -83,104 +83,165 @@ static struct bytes find_entry(const struct image_configs *configs, const char *
     return (struct bytes){0};
 }
 
-/* Collects standing values. */
-struct collector {
+/* Where broker keys are set, beside the file. */
+struct levels {
     const struct config *config;
     const struct image_configs *node;
     const struct image_configs *cluster;
-    enum config_id id;
-    struct arena *arena;
-    struct config_standing_value *values;
-    uint32_t count;
-    enum err err;
 };
 
-static void add(struct collector *to, enum config_id key, struct bytes value, enum config_origin origin)
+static struct levels levels_of(const struct config *config, const struct image *image, int32_t node_id)
 {
-    if (to->count < CONFIG_STANDING_MAX)
-        to->values[to->count++] =
-            (struct config_standing_value){.name = config_key(key)->name, .value = value, .origin = origin};
-}
-
-/* A broker key's text where it stands for the key asked for: hours as milliseconds. */
-static struct bytes static_value(struct collector *to, enum config_id key)
-{
-    char text[CONFIG_NUMBER_CHARS];
-    const char *value = config_text_in_unit_of(to->config, key, to->id, text);
-    struct bytes copy;
-
-    if (value != text)
-        return bytes_of_text(value);
-    to->err = arena_copy(to->arena, bytes_of_text(text), &copy);
-    return to->err == ERR_OK ? copy : (struct bytes){0};
-}
-
-/* Of one broker key: dynamic for this node, for the cluster, in the file. */
-static void add_set(struct collector *to, enum config_id key)
-{
-    struct bytes value = find_entry(to->node, config_key(key)->name);
-
-    if (value.data != NULL)
-        add(to, key, value, CONFIG_ORIGIN_DYNAMIC_BROKER);
-    value = find_entry(to->cluster, config_key(key)->name);
-    if (value.data != NULL)
-        add(to, key, value, CONFIG_ORIGIN_DYNAMIC_DEFAULT_BROKER);
-    if (config_is_set(to->config, key))
-        add(to, key, static_value(to, key), CONFIG_ORIGIN_STATIC_BROKER);
-}
-
-enum err config_standing(const struct config *config, const struct image *image, int32_t node_id, enum config_id id,
-                         const struct image_configs *own, struct arena *arena,
-                         struct config_standing_value values[CONFIG_STANDING_MAX], uint32_t *count)
-{
+    struct levels levels = {.config = config};
     char node[NODE_ID_CHARS];
-    struct collector to = {.config = config, .id = id, .arena = arena, .values = values};
-    struct bytes value = find_entry(own, config_key(id)->name);
-    enum config_scope scope = config_key(id)->scope;
-    enum config_id other = CONFIG_NONE;
-    enum config_id first = id;
 
+    if (image == NULL)
+        return levels;
     (void)snprintf(node, sizeof(node), "%d", node_id);
-    to.node = image_configs(image, CONFIG_BROKER, bytes_of_text(node));
-    to.cluster = image_configs(image, CONFIG_BROKER, BYTES_LITERAL(""));
-    if (value.data != NULL)
-        add(&to, id, value, scope == CONFIG_SCOPE_GROUP ? CONFIG_ORIGIN_GROUP : CONFIG_ORIGIN_TOPIC);
-    if (scope != CONFIG_SCOPE_TOPIC && scope != CONFIG_SCOPE_GROUP)
-        add_set(&to, id);
-    for (uint32_t n = 0; (other = config_synonym(id, n)) != CONFIG_NONE; n++) {
-        if (n == 0 && scope == CONFIG_SCOPE_TOPIC)
-            first = other;
-        add_set(&to, other);
-    }
-    /* The default is told under the broker's name for it, as Kafka does. */
-    if (config_key(id)->value != NULL)
-        add(&to, first, bytes_of_text(config_key(id)->value), CONFIG_ORIGIN_DEFAULT);
-    *count = to.count;
-    return to.err;
+    levels.node = image_configs(image, CONFIG_BROKER, bytes_of_text(node));
+    levels.cluster = image_configs(image, CONFIG_BROKER, BYTES_LITERAL(""));
+    return levels;
 }
 
-/* The winning value of a topic key, checked; a value in the log that no longer passes counts as the default. */
-static struct config_value resolve(const struct config *config, const struct image *image, int32_t node_id,
-                                   const struct image_configs *own, enum config_id id, struct bytes *text)
+static bool is_of_resources(enum config_id id)
 {
-    struct config_standing_value values[CONFIG_STANDING_MAX];
+    return config_key(id)->scope == CONFIG_SCOPE_TOPIC || config_key(id)->scope == CONFIG_SCOPE_GROUP;
+}
+
+/* What the file says of a key. Of the two names of the node's id the one that is not given says the same. */
+static struct bytes static_value(const struct config *config, enum config_id id)
+{
+    enum config_id other = id == CONFIG_BROKER_ID ? CONFIG_NODE_ID : id == CONFIG_NODE_ID ? CONFIG_BROKER_ID : id;
+
+    if (config_is_set(config, id))
+        return bytes_of_text(config_text(config, id));
+    return config_is_set(config, other) ? bytes_of_text(config_text(config, other)) : (struct bytes){0};
+}
+
+/* Keys that say one thing in several units, most telling first: told of together, each also where another is asked
+ * for. n: 0 .. until CONFIG_NONE. */
+static enum config_id family(enum config_id id, uint32_t n)
+{
+    static const enum config_id heads[] = {CONFIG_LOG_FLUSH_INTERVAL_MS, CONFIG_LOG_RETENTION_MS,
+                                           CONFIG_LOG_ROLL_JITTER_MS, CONFIG_LOG_ROLL_MS};
+
+    for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+        bool belongs = heads[i] == id;
+
+        for (uint32_t j = 0; config_synonym(heads[i], j) != CONFIG_NONE; j++)
+            belongs |= config_synonym(heads[i], j) == id;
+        if (belongs)
+            return n == 0 ? heads[i] : config_synonym(heads[i], n - 1);
+    }
+    return n == 0 ? id : CONFIG_NONE;
+}
+
+bool config_is_on_line_only(enum config_id id)
+{
+    return id == CONFIG_LEADER_REPLICATION_THROTTLED_RATE || id == CONFIG_FOLLOWER_REPLICATION_THROTTLED_RATE ||
+           id == CONFIG_REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND;
+}
+
+static void add(struct config_places *to, enum config_id id, struct bytes value, enum config_origin origin)
+{
+    if (value.data != NULL && to->count < CONFIG_PLACES_MAX)
+        to->entries[to->count++] =
+            (struct config_place){.name = config_key(id)->name, .value = value, .origin = origin};
+}
+
+/* All that stands for a broker key, by level. */
+static void add_node_values(const struct levels *levels, enum config_id id, struct config_places *to)
+{
+    enum config_id each = CONFIG_NONE;
+
+    for (uint32_t n = 0; (each = family(id, n)) != CONFIG_NONE; n++)
+        add(to, each, find_entry(levels->node, config_key(each)->name), CONFIG_ORIGIN_DYNAMIC_BROKER);
+    for (uint32_t n = 0; (each = family(id, n)) != CONFIG_NONE; n++)
+        add(to, each, find_entry(levels->cluster, config_key(each)->name), CONFIG_ORIGIN_DYNAMIC_DEFAULT_BROKER);
+    for (uint32_t n = 0; (each = family(id, n)) != CONFIG_NONE; n++)
+        add(to, each, static_value(levels->config, each), CONFIG_ORIGIN_STATIC_BROKER);
+    for (uint32_t n = 0; (each = family(id, n)) != CONFIG_NONE; n++)
+        if (each != CONFIG_NODE_ID && !config_is_on_line_only(each))
+            add(to, each, bytes_of_text(config_key(each)->value), CONFIG_ORIGIN_DEFAULT);
+}
+
+void config_places_find(const struct config *config, const struct image *image, int32_t node_id, enum config_id id,
+                        const struct image_configs *own, struct config_places *places)
+{
+    struct levels levels = levels_of(config, image, node_id);
+    enum config_id first = is_of_resources(id) ? config_synonym(id, 0) : id;
+    uint32_t skipped = 0;
+
+    places->count = 0;
+    if (first != CONFIG_NONE)
+        add_node_values(&levels, first, places);
+    else if (config_key(id)->scope == CONFIG_SCOPE_GROUP)
+        add(places, id, bytes_of_text(config_key(id)->value), CONFIG_ORIGIN_DEFAULT);
+    /* What comes before the key's own name is not told, as in Apache Kafka: where only hours are set, nothing is. */
+    while (first != CONFIG_NONE && skipped < places->count &&
+           strcmp(places->entries[skipped].name, config_key(first)->name) != 0)
+        skipped++;
+    places->count -= skipped;
+    memmove(places->entries, places->entries + skipped, places->count * sizeof(places->entries[0]));
+    if (own == NULL || find_entry(own, config_key(id)->name).data == NULL)
+        return;
+    if (places->count == CONFIG_PLACES_MAX)
+        places->count--;
+    memmove(places->entries + 1, places->entries, places->count++ * sizeof(places->entries[0]));
+    places->entries[0] = (struct config_place){
+        .name = config_key(id)->name,
+        .value = find_entry(own, config_key(id)->name),
+        .origin = config_key(id)->scope == CONFIG_SCOPE_GROUP ? CONFIG_ORIGIN_GROUP : CONFIG_ORIGIN_TOPIC,
+    };
+}
+
+/* One broker key where it stands for id, in id's unit: dynamic for the node, for the cluster. */
+static struct bytes dynamic_value(const struct levels *levels, enum config_id key)
+{
+    struct bytes value = find_entry(levels->node, config_key(key)->name);
+
+    return value.data != NULL ? value : find_entry(levels->cluster, config_key(key)->name);
+}
+
+struct bytes config_effective(const struct config *config, const struct image *image, int32_t node_id,
+                              enum config_id id, const struct image_configs *own, char text[CONFIG_NUMBER_CHARS])
+{
+    struct levels levels = levels_of(config, image, node_id);
+    struct bytes value = find_entry(own, config_key(id)->name);
+    enum config_id source = CONFIG_NONE;
+    enum config_id other = CONFIG_NONE;
+
+    if (value.data != NULL)
+        return value;
+    if (!is_of_resources(id)) {
+        value = dynamic_value(&levels, id);
+        if (value.data == NULL)
+            value = static_value(config, id);
+        return value.data != NULL ? value : bytes_of_text(config_key(id)->value);
+    }
+    /* Only keys in the unit of the topic's can be dynamic. */
+    for (uint32_t n = 0; (other = config_synonym(id, n)) != CONFIG_NONE; n++) {
+        value = dynamic_value(&levels, other);
+        if (value.data != NULL)
+            return value;
+    }
+    return bytes_of_text(config_resolve(config, id, text, &source));
+}
+
+struct config_value config_effective_value(const struct config *config, const struct image *image, int32_t node_id,
+                                           enum config_id id, const struct image_configs *own, struct bytes *text,
+                                           char room[CONFIG_NUMBER_CHARS])
+{
     struct config_value value;
     struct config_why why;
-    struct arena arena;
-    uint32_t count = 0;
-    enum err err = ERR_OK;
 
-    arena_init(&arena, 4096);
-    err = config_standing(config, image, node_id, id, own, &arena, values, &count);
-    if (err == ERR_OK && count > 0)
-        err = config_check(id, values[0].value, &value, &why);
-    *text = count > 0 ? values[0].value : (struct bytes){0};
-    if (err != ERR_OK) {
-        *text = bytes_of_text(config_key(id)->value);
-        err = config_check(id, *text, &value, &why);
-        assert(err == ERR_OK);
-    }
-    arena_deinit(&arena);
+    *text = config_effective(config, image, node_id, id, own, room);
+    if (text->data != NULL && config_check(id, *text, &value, &why) == ERR_OK)
+        return value;
+    /* A value in the log that no longer passes counts as the default; so does none. */
+    *text = bytes_of_text(config_key(id)->value);
+    if (text->data == NULL || config_check(id, *text, &value, &why) != ERR_OK)
+        value = (struct config_value){0};
     return value;
 }
 
@@ -213,9 +274,10 @@ static bool list_has(struct bytes list, const char *word)
 void topic_config_resolve(const struct config *config, const struct image *image, int32_t node_id,
                           const struct image_configs *own, bool internal, struct log_config *log_config)
 {
+    char room[CONFIG_NUMBER_CHARS];
     struct bytes text;
 
-#define NUMBER(id) resolve(config, image, node_id, own, id, &text).number
+#define NUMBER(id) config_effective_value(config, image, node_id, id, own, &text, room).number
     log_config_init(log_config);
     log_config->segment_bytes = NUMBER(CONFIG_TOPIC_SEGMENT_BYTES);
     log_config->segment_ms = NUMBER(CONFIG_TOPIC_SEGMENT_MS);
@@ -232,105 +294,13 @@ void topic_config_resolve(const struct config *config, const struct image *image
     log_config->timestamp_before_max_ms = NUMBER(CONFIG_TOPIC_MESSAGE_TIMESTAMP_BEFORE_MAX_MS);
     log_config->timestamp_after_max_ms = NUMBER(CONFIG_TOPIC_MESSAGE_TIMESTAMP_AFTER_MAX_MS);
     log_config->min_insync_replicas = (int32_t)NUMBER(CONFIG_TOPIC_MIN_INSYNC_REPLICAS);
-#undef NUMBER
-    (void)resolve(config, image, node_id, own, CONFIG_TOPIC_MESSAGE_TIMESTAMP_TYPE, &text);
+    (void)NUMBER(CONFIG_TOPIC_MESSAGE_TIMESTAMP_TYPE);
     log_config->timestamp_type = bytes_equal(text, BYTES_LITERAL("LogAppendTime")) ? LOG_APPEND_TIME : LOG_CREATE_TIME;
-    (void)resolve(config, image, node_id, own, CONFIG_TOPIC_COMPRESSION_TYPE, &text);
+    (void)NUMBER(CONFIG_TOPIC_COMPRESSION_TYPE);
     log_config->compression = compression_of(text);
-    (void)resolve(config, image, node_id, own, CONFIG_TOPIC_CLEANUP_POLICY, &text);
+    (void)NUMBER(CONFIG_TOPIC_CLEANUP_POLICY);
     log_config->cleanup_delete = list_has(text, "delete");
     log_config->cleanup_compact = list_has(text, "compact");
+#undef NUMBER
     log_config->validate_compressed = internal || config_bool(config, CONFIG_OTTLA_VALIDATE_COMPRESSED);
-}
-
-static enum config_id find_key(enum config_resource type, struct bytes name)
-{
-    switch (type) {
-    case CONFIG_TOPIC:
-        return config_find_topic_key(name);
-    case CONFIG_GROUP:
-        return config_find_group_key(name);
-    case CONFIG_BROKER:
-        return config_find_broker_key(name);
-    case CONFIG_CLIENT_METRICS:
-        break;
-    }
-    return CONFIG_NONE;
-}
-
-static enum err check_entry(enum config_resource type, const struct image_config *entry, struct arena *arena,
-                            struct bytes *message)
-{
-    enum config_id id = find_key(type, entry->name);
-    struct config_value value;
-    struct config_why why;
-
-    if (id == CONFIG_NONE) {
-        *message = arena_printf(arena, "Unknown %s config name: %.*s", type == CONFIG_TOPIC ? "topic" : "resource",
-                                BYTES_PRINTF(entry->name));
-        return ERR_INVALID_CONFIG;
-    }
-    if (entry->value.data == NULL) {
-        *message = arena_printf(arena, "Null value not supported for %s config: %.*s",
-                                type == CONFIG_TOPIC ? "topic" : "resource", BYTES_PRINTF(entry->name));
-        return ERR_INVALID_CONFIG;
-    }
-    if (config_check(id, entry->value, &value, &why) != ERR_OK) {
-        *message = arena_printf(arena, "Invalid value %.*s for configuration %.*s: %s is accepted",
-                                BYTES_PRINTF(entry->value), BYTES_PRINTF(entry->name), why.text);
-        return ERR_INVALID_CONFIG;
-    }
-    return ERR_OK;
-}
-
-static int64_t entry_number(const struct image_config *entries, uint32_t count, enum config_id id)
-{
-    struct config_value value;
-    struct config_why why;
-
-    for (uint32_t i = 0; i < count; i++)
-        if (bytes_equal(entries[i].name, bytes_of_text(config_key(id)->name)) &&
-            config_check(id, entries[i].value, &value, &why) == ERR_OK)
-            return value.number;
-    if (config_key(id)->value == NULL || config_check(id, bytes_of_text(config_key(id)->value), &value, &why) != ERR_OK)
-        return 0;
-    return value.number;
-}
-
-static enum err check(void *context, enum config_resource type, struct bytes resource,
-                      const struct image_config *entries, uint32_t count, struct arena *arena, struct bytes *message)
-{
-    (void)context;
-    (void)resource;
-    for (uint32_t i = 0; i < count; i++) {
-        enum err err = check_entry(type, &entries[i], arena, message);
-
-        if (err != ERR_OK)
-            return err;
-    }
-    /* KIP-354: what may be compacted no earlier than min must not have to be no later than a smaller max. */
-    if (type == CONFIG_TOPIC && entry_number(entries, count, CONFIG_TOPIC_MIN_COMPACTION_LAG_MS) >
-                                    entry_number(entries, count, CONFIG_TOPIC_MAX_COMPACTION_LAG_MS)) {
-        *message = arena_printf(arena, "min.compaction.lag.ms is above max.compaction.lag.ms");
-        return ERR_INVALID_CONFIG;
-    }
-    return ERR_OK;
-}
-
-static enum err list_default(void *context, enum config_resource type, struct bytes name, bool *is_list,
-                             struct bytes *value)
-{
-    enum config_id id = find_key(type, name);
-
-    (void)context;
-    if (id == CONFIG_NONE)
-        return ERR_INVALID_CONFIG;
-    *is_list = config_key(id)->type == CONFIG_TYPE_LIST;
-    *value = bytes_of_text(config_key(id)->value);
-    return ERR_OK;
-}
-
-void topic_config_rules(const struct config *config, struct config_rules *rules)
-{
-    *rules = (struct config_rules){.context = (void *)(uintptr_t)config, .check = check, .list_default = list_default};
 }

@@ -1,7 +1,7 @@
 /*
  * topic_config: what a topic's configuration comes to on this node: its own entries (in the image), then the node's
- * dynamic and static keys through their synonyms, then the defaults. Also the rules that the controller checks changes
- * by, and the one walk that DescribeConfigs and CreateTopics list entries with.
+ * dynamic and static keys through their synonyms, then the defaults. Also what a node's own keys come to, and the one
+ * walk that DescribeConfigs and CreateTopics list entries with.
  *
  * Threads  any: everything it reads is constant.
  */
@@ -29,25 +29,41 @@ enum config_origin {
 };
 
 /* One place where a value stands, most telling first. */
-struct config_standing_value {
+struct config_place {
     const char *name;   /* of the key that has it there: a synonym's, or the key's own */
     struct bytes value; /* null: unset */
     enum config_origin origin;
 };
 
-/* Where a value for key id stands: *count entries, the first one wins. own: the resource's entries (a topic's), NULL
- * without any; for broker keys the dynamic entries of the node and the cluster are found in the image. Values lie in
- * the image, the configuration, or the arena. ERR_NOMEM. */
-MUST_CHECK enum err config_standing(const struct config *config, const struct image *image, int32_t node_id,
-                                    enum config_id id, const struct image_configs *own, struct arena *arena,
-                                    struct config_standing_value values[CONFIG_STANDING_MAX], uint32_t *count);
+struct config_places {
+    uint32_t count;
+    struct config_place entries[CONFIG_PLACES_MAX];
+};
+
+/*
+ * Where a value for key id stands, the winner first; none: what is in force comes from keys in another unit, or is the
+ * default of a key that no broker key speaks for. As DescribeConfigs tells it: each value as it was written, under the
+ * name of the key it was written for.
+ *
+ * own   the resource's entries (a topic's); NULL without any. For broker keys the dynamic entries of the node and the
+ *       cluster are found in the image (NULL: none). Values lie in the image, own, or the configuration.
+ */
+void config_places_find(const struct config *config, const struct image *image, int32_t node_id, enum config_id id,
+                        const struct image_configs *own, struct config_places *places);
+/* The value in force, in the unit of the key; null: unset. It lies where those above lie, or in text. */
+struct bytes config_effective(const struct config *config, const struct image *image, int32_t node_id,
+                              enum config_id id, const struct image_configs *own, char text[CONFIG_NUMBER_CHARS]);
+/* Read; a value in the log that this build does not accept counts as the default. text: as above. */
+struct config_value config_effective_value(const struct config *config, const struct image *image, int32_t node_id,
+                                           enum config_id id, const struct image_configs *own, struct bytes *text,
+                                           char room[CONFIG_NUMBER_CHARS]);
+
+/* Kafka's file has no such key: it is told of where it is set, and has no default to tell. */
+bool config_is_on_line_only(enum config_id id);
 
 /* The typed sum of it for one topic. own: its entries, NULL without any. */
 void topic_config_resolve(const struct config *config, const struct image *image, int32_t node_id,
                           const struct image_configs *own, bool internal, struct log_config *log_config);
-
-/* For controller_settings; config is borrowed for life. */
-void topic_config_rules(const struct config *config, struct config_rules *rules);
 
 /* __consumer_offsets, __transaction_state, __share_group_state: made by the broker, marked internal. */
 bool topic_is_internal(struct bytes name);

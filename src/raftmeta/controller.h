@@ -27,7 +27,9 @@
 enum {
     CONTROLLER_RECORDS_MAX = 10000,      /* of one request, and of one batch; Kafka's number */
     CONTROLLER_CONFIG_CHARS_MAX = 32767, /* of one value; Kafka's number */
-    PRODUCER_ID_BLOCK = 1000,            /* ids a broker gets at a time; Kafka's number */
+    CONTROLLER_CONFIGS_MAX = 1000, /* of one resource, and of one change to it: twice the keys there are. Refused */
+    CONTROLLER_ALTERATIONS_MAX = 20000, /* resources and changes of one request: as many as its records. Refused */
+    PRODUCER_ID_BLOCK = 1000,           /* ids a broker gets at a time; Kafka's number */
 };
 
 /* The table of configuration keys lies in the broker's room; the controller reaches it through these. */

@@ -79,6 +79,19 @@ static bool has_element(struct bytes list, struct bytes wanted)
     return false;
 }
 
+static bool has_empty_element(struct bytes list)
+{
+    bool is_open = true; /* behind a comma, or empty as a whole */
+    struct bytes element;
+
+    while (next_element(&list, &element)) {
+        if (element.size == 0)
+            return true;
+        is_open = list.size == 0 && list.data[-1] == ',';
+    }
+    return is_open;
+}
+
 /* The list with what is new in change at its end, or without what is in change. */
 static struct bytes merge(struct step *step, struct bytes now, struct bytes change, bool append)
 {
@@ -130,6 +143,11 @@ static enum err change_list(struct step *step, struct alter_resource *resource, 
         refuse(resource, ERR_INVALID_CONFIG,
                step_message(step, "Can't %s to key %.*s because its type is not LIST.", append ? "APPEND" : "SUBTRACT",
                             BYTES_PRINTF(change->name)));
+        return ERR_OK;
+    }
+    if (append && has_empty_element(change->value)) {
+        refuse(resource, ERR_INVALID_CONFIG,
+               step_message(step, "Configuration '%.*s' values must not be empty.", BYTES_PRINTF(change->name)));
         return ERR_OK;
     }
     if (found)
@@ -184,6 +202,12 @@ static void check_resource(struct step *step, struct alter_resource *resource)
         refuse(resource, ERR_INVALID_REQUEST, step_message(step, "Unknown resource type %d.", resource->type));
         break;
     }
+}
+
+static void check_size(struct alter_resource *resource, uint32_t count)
+{
+    if (count > CONTROLLER_CONFIGS_MAX)
+        refuse(resource, ERR_POLICY_VIOLATION, BYTES_LITERAL("Too many settings for one resource."));
 }
 
 static void check_repeated_keys(struct step *step, struct alter_resource *resource)
@@ -273,6 +297,8 @@ static enum err alter_one(struct step *step, struct alter_resource *resource, bo
 
     check_resource(step, resource);
     if (resource->err == ERR_OK)
+        check_size(resource, resource->change_count);
+    if (resource->err == ERR_OK)
         check_repeated_keys(step, resource);
     if (resource->err != ERR_OK)
         return ERR_OK;
@@ -292,15 +318,50 @@ static enum err alter_one(struct step *step, struct alter_resource *resource, bo
         err = apply_change(step, resource, &change, &draft);
     }
     if (err == ERR_OK && resource->err == ERR_OK)
+        check_size(resource, draft.count);
+    if (err == ERR_OK && resource->err == ERR_OK)
         check_draft(step, resource, &draft);
     if (err != ERR_OK || resource->err != ERR_OK)
         return err;
     return add_differences(step, resource, before, &draft);
 }
 
-static bool same_resource(const struct alter_resource *a, const struct alter_resource *b)
+static int by_resource(const void *left, const void *right)
 {
-    return a->type == b->type && bytes_equal(a->resource, b->resource);
+    const struct alter_resource *a = *(const struct alter_resource *const *)left;
+    const struct alter_resource *b = *(const struct alter_resource *const *)right;
+
+    return a->type != b->type ? a->type - b->type : bytes_compare(a->resource, b->resource);
+}
+
+/* Of what a request names twice nothing is done. */
+static enum err refuse_repeated(struct step *step, struct alter_configs *request)
+{
+    struct alter_resource **sorted = step_array(step, request->count, sizeof(struct alter_resource *));
+
+    if (sorted == NULL)
+        return ERR_NOMEM;
+    for (uint32_t i = 0; i < request->count; i++)
+        sorted[i] = &request->resources[i];
+    if (request->count > 1)
+        qsort(sorted, request->count, sizeof(struct alter_resource *), by_resource);
+    for (uint32_t i = 1; i < request->count; i++) {
+        if (by_resource(&sorted[i - 1], &sorted[i]) != 0)
+            continue;
+        refuse(sorted[i - 1], ERR_INVALID_REQUEST, BYTES_LITERAL("Each resource must appear at most once."));
+        refuse(sorted[i], ERR_INVALID_REQUEST, BYTES_LITERAL("Each resource must appear at most once."));
+    }
+    return ERR_OK;
+}
+
+/* More than one batch can hold, even if nothing were to change. */
+static bool is_too_large(const struct alter_configs *request)
+{
+    uint64_t changes = request->count;
+
+    for (uint32_t i = 0; i < request->count; i++)
+        changes += request->resources[i].change_count;
+    return changes > CONTROLLER_ALTERATIONS_MAX;
 }
 
 enum err step_alter_configs(struct step *step)
@@ -312,11 +373,11 @@ enum err step_alter_configs(struct step *step)
         request->resources[i].err = ERR_OK;
         request->resources[i].message = (struct bytes){NULL, 0};
     }
-    for (uint32_t i = 0; i < request->count; i++)
-        for (uint32_t j = 0; j < request->count; j++)
-            if (i != j && same_resource(&request->resources[i], &request->resources[j]))
-                refuse(&request->resources[i], ERR_INVALID_REQUEST,
-                       BYTES_LITERAL("Each resource must appear at most once."));
+    if (is_too_large(request)) {
+        step_refuse(step, ERR_POLICY_VIOLATION, "Unable to perform excessively large batch operation.");
+        return ERR_OK;
+    }
+    err = refuse_repeated(step, request);
     for (uint32_t i = 0; err == ERR_OK && i < request->count; i++) {
         uint32_t before = step->count;
 

@@ -124,6 +124,35 @@ START_TEST(a_burst_waits_for_its_slots)
 }
 END_TEST
 
+START_TEST(changed_limits_hold_for_who_comes_next)
+{
+    struct connection_limits_config config = {
+        .connections_max = INT32_MAX, .per_address_max = INT32_MAX, .creations_per_second_max = INT32_MAX};
+    struct connection_limits *limits = make(config);
+
+    ck_assert_int_eq(enter(limits, "10.0.0.1", false), CONNECTION_ADMITTED);
+    ck_assert_int_eq(enter(limits, "10.0.0.1", false), CONNECTION_ADMITTED);
+    config.per_address_max = 1;
+    ck_assert_int_eq(connection_limits_change(limits, &config), ERR_OK);
+    ck_assert_int_eq(enter(limits, "10.0.0.1", false), CONNECTION_OVER_ADDRESS);
+    config.per_address_overrides = "10.0.0.1:3";
+    ck_assert_int_eq(connection_limits_change(limits, &config), ERR_OK);
+    ck_assert_int_eq(enter(limits, "10.0.0.1", false), CONNECTION_ADMITTED);
+    config.per_address_overrides = "no address";
+    ck_assert_int_eq(connection_limits_change(limits, &config), ERR_USAGE);
+    ck_assert_int_eq(enter(limits, "10.0.0.1", false), CONNECTION_OVER_ADDRESS);
+    config = (struct connection_limits_config){
+        .connections_max = 3, .per_address_max = INT32_MAX, .creations_per_second_max = INT32_MAX};
+    ck_assert_int_eq(connection_limits_change(limits, &config), ERR_OK);
+    ck_assert_int_eq(enter(limits, "10.0.0.2", false), CONNECTION_OVER_TOTAL);
+    for (int i = 0; i < 3; i++)
+        leave(limits, "10.0.0.1");
+    ck_assert_int_eq(enter(limits, "10.0.0.2", false), CONNECTION_ADMITTED);
+    leave(limits, "10.0.0.2");
+    connection_limits_free(limits);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("connection_limits");
@@ -135,6 +164,7 @@ int main(void)
     tcase_add_test(tcase, each_address_has_its_own_count);
     tcase_add_test(tcase, overrides_are_read_or_refused);
     tcase_add_test(tcase, a_burst_waits_for_its_slots);
+    tcase_add_test(tcase, changed_limits_hold_for_who_comes_next);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

@@ -595,6 +595,35 @@ START_TEST(configurations_are_altered)
 }
 END_TEST
 
+/* The edge of CONTROLLER_CONFIGS_MAX, of one change and of what a resource holds. */
+START_TEST(a_resource_holds_so_many_settings)
+{
+    static struct config_change changes[CONTROLLER_CONFIGS_MAX + 1];
+    static char names[CONTROLLER_CONFIGS_MAX + 1][8];
+    struct alter_resource entry = {.type = CONFIG_BROKER, .resource = BYTES_LITERAL("1"), .changes = changes};
+    struct controller_request request = {.type = CONTROLLER_ALTER_CONFIGS,
+                                         .alter_configs = {.resources = &entry, .count = 1}};
+
+    begin();
+    quietly_ready();
+    for (int i = 0; i <= CONTROLLER_CONFIGS_MAX; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "k%d", i);
+        changes[i] = (struct config_change){bytes_of_text(names[i]), BYTES_LITERAL("v"), CONFIG_SET};
+    }
+    entry.change_count = CONTROLLER_CONFIGS_MAX + 1;
+    step(&request, "one too many");
+    ck_assert_int_eq(entry.err, ERR_POLICY_VIOLATION);
+    entry.change_count = CONTROLLER_CONFIGS_MAX;
+    step(&request, "as many as there may be");
+    ck_assert_int_eq(entry.err, ERR_OK);
+    entry.changes = &changes[CONTROLLER_CONFIGS_MAX];
+    entry.change_count = 1;
+    step(&request, "one more");
+    ck_assert_int_eq(entry.err, ERR_POLICY_VIOLATION);
+    end();
+}
+END_TEST
+
 static void update(const char *name, int16_t level, int8_t type)
 {
     struct feature_change change = {.name = bytes_of_text(name), .level = level, .type = type};
@@ -776,6 +805,7 @@ int main(void)
     tcase_add_test(tcase, bad_registrations_are_refused);
     tcase_add_test(tcase, controlled_shutdown_gives_partitions_away);
     tcase_add_test(tcase, configurations_are_altered);
+    tcase_add_test(tcase, a_resource_holds_so_many_settings);
     tcase_add_test(tcase, levels_are_changed);
     tcase_add_test(tcase, proposed_decides_until_it_is_dropped);
     tcase_add_test(tcase, memory_runs_out_anywhere);
