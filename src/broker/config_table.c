@@ -133,11 +133,13 @@ const char *config_nearest_broker_key(struct bytes name)
     if (name.size > NAME_CHARS_MAX)
         return NULL;
     for (enum config_id id = 0; id < CONFIG_KEY_COUNT; id++) {
+        struct bytes key = bytes_of_text(table[id].name);
+        size_t longer = key.size > name.size ? key.size - name.size : name.size - key.size;
         uint32_t away = 0;
 
-        if (!is_broker(&table[id]))
+        if (!is_broker(&table[id]) || longer >= best) /* no nearer than that */
             continue;
-        away = distance(name, bytes_of_text(table[id].name));
+        away = distance(name, key);
         if (away < best) {
             best = away;
             nearest = table[id].name;
