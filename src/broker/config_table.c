@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 #include "base/assert.h"
@@ -377,6 +378,10 @@ static bool read_value(const struct config_key *key, struct bytes text, struct c
 enum err config_check(enum config_id id, struct bytes text, struct config_value *value, struct config_why *why)
 {
     *value = (struct config_value){0};
+    if (text.size > 0 && memchr(text.data, '\0', text.size) != NULL) { /* values are kept as C strings */
+        (void)snprintf(why->text, sizeof(why->text), "a value without NUL characters");
+        return ERR_INVALID_CONFIG;
+    }
     if (read_value(config_key(id), bytes_trim(text), value))
         return ERR_OK;
     config_accepted(id, why);

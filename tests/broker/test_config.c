@@ -98,6 +98,9 @@ START_TEST(a_wrong_value_is_refused_with_all_that_helps)
                      "server.properties:4: background.threads has no effect: reactors and I/O threads do this work: "
                      "ottla.reactors, ottla.io.threads\n");
     ck_assert_int_eq(lines.fatal, 2);
+    /* Not cut short where a C string would end. */
+    ck_assert_int_eq(parse("node.id=1\nbroker.rack=a\\u0000b\n"), ERR_USAGE);
+    ck_assert_ptr_nonnull(strstr(lines.text, "broker.rack=a is not accepted: a value without NUL characters is\n"));
 }
 END_TEST
 
