@@ -13,6 +13,7 @@ void log_free(struct partition_log *log)
         return;
     assert(log->jobs == 0 && list_is_empty(&log->appends) && list_is_empty(&log->reads) && list_is_empty(&log->syncs));
     assert(list_is_empty(&log->finds));
+    assert(list_is_empty(&log->lookups));
     if (log->adopted)
         loop_timer_stop(log->env->loop, &log->timer);
     for (uint32_t i = 0; i < log->segment_count; i++) {
@@ -219,6 +220,7 @@ void partition_log_fail(struct partition_log *log, enum err err)
         loop_timer_stop(log->env->loop, &log->timer);
     log_appends_fail(log, ERR_KAFKA_STORAGE_ERROR);
     log_reads_fail(log, ERR_KAFKA_STORAGE_ERROR);
+    log_lookups_fail(log, ERR_KAFKA_STORAGE_ERROR);
     log_syncs_fail(log, ERR_KAFKA_STORAGE_ERROR);
     log_finds_fail(log, ERR_KAFKA_STORAGE_ERROR);
     log_removal_fail(log, ERR_KAFKA_STORAGE_ERROR);
@@ -285,9 +287,14 @@ uint64_t partition_log_size(const struct partition_log *log)
     return log->size;
 }
 
-int64_t partition_log_first_open_offset(const struct partition_log *log)
+int64_t partition_log_first_unstable_offset(const struct partition_log *log)
 {
-    return producer_state_first_open(&log->producers);
+    return producer_state_first_unstable(&log->producers);
+}
+
+void partition_log_replicated(struct partition_log *log, int64_t high_watermark)
+{
+    producer_state_replicated(&log->producers, high_watermark);
 }
 
 bool partition_log_failed(const struct partition_log *log)

@@ -90,7 +90,7 @@ MUST_CHECK enum err partition_log_discard(const struct partition_env *env, const
 
 enum log_origin {
     LOG_ORIGIN_CLIENT,      /* offsets and epoch are assigned; sequences are checked */
-    LOG_ORIGIN_COORDINATOR, /* offsets and epoch are assigned; nothing else is checked */
+    LOG_ORIGIN_COORDINATOR, /* offsets and epoch are assigned; producer and coordinator epochs are checked */
     LOG_ORIGIN_GIVEN,       /* offsets and epochs as they stand in the batches (Raft log, follower) */
 };
 
@@ -99,7 +99,8 @@ struct log_append {
     uint8_t *batches; /* whole, already valid batches; base offset and leader epoch are written into them */
     size_t size;
     enum log_origin origin;
-    int32_t leader_epoch; /* written into each batch, but for LOG_ORIGIN_GIVEN */
+    int32_t leader_epoch;        /* written into each batch, but for LOG_ORIGIN_GIVEN */
+    int16_t transaction_version; /* of a coordinator's marker, as producer_state_check_coordinator has it */
     void (*done)(struct log_append *op);
     /* out */
     enum err err;
@@ -113,8 +114,8 @@ struct log_append {
 
 /*
  * Errors in op->err: ERR_OFFSET_OUT_OF_RANGE (given offsets do not continue the log), ERR_OUT_OF_ORDER_SEQUENCE_NUMBER,
- * ERR_INVALID_PRODUCER_EPOCH, ERR_INVALID_TXN_STATE, ERR_RECORD_LIST_TOO_LARGE (over segment.bytes), ERR_NO_SPACE,
- * ERR_KAFKA_STORAGE_ERROR, ERR_CLOSED, ERR_NOMEM.
+ * ERR_INVALID_PRODUCER_EPOCH, ERR_INVALID_TXN_STATE, ERR_TRANSACTION_COORDINATOR_FENCED, ERR_RECORD_LIST_TOO_LARGE
+ * (over segment.bytes), ERR_NO_SPACE, ERR_KAFKA_STORAGE_ERROR, ERR_CLOSED, ERR_NOMEM.
  */
 void partition_log_append(struct partition_log *log, struct log_append *op);
 /* Takes back an append that still queues: true, and done will not run. False when it has been written. */
@@ -151,6 +152,7 @@ struct log_read {
     uint32_t slice_count;
     size_t size;         /* bytes over all slices: whole batches, from the one that holds offset on */
     int64_t next_offset; /* the end of what was read, where it is known; else -1 */
+    int64_t end_bound;   /* where something was read: all of it lies below */
     /* the log's */
     struct list_node node;
 };
@@ -158,6 +160,30 @@ void partition_log_read(struct partition_log *log, struct log_read *op);
 
 /* How many bytes lie between two offsets: an upper bound, exact to the index interval while the segment is open. */
 uint64_t partition_log_bytes_between(const struct partition_log *log, int64_t from, int64_t to);
+
+/* --- aborted transactions --- */
+
+struct log_aborted {
+    int64_t producer_id;
+    int64_t first_offset;
+};
+
+struct log_aborted_find {
+    /* in */
+    int64_t from; /* the range: [from, to) */
+    int64_t to;
+    struct arena *arena; /* for the answer */
+    void (*done)(struct log_aborted_find *op);
+    /* out */
+    enum err err;                /* ERR_KAFKA_STORAGE_ERROR, ERR_NOMEM, ERR_CLOSED */
+    struct log_aborted *aborted; /* whose markers lie at or behind from and that began before to, as the markers lie */
+    uint32_t count;
+    /* the log's */
+    struct list_node node;
+};
+/* Every aborted transaction that overlaps the range, where no transaction that began before `to` is still open. Files
+ * are read by jobs; what open segments hold is answered at once. */
+void partition_log_find_aborted(struct partition_log *log, struct log_aborted_find *op);
 
 /* --- find by time --- */
 
@@ -199,8 +225,11 @@ int64_t partition_log_synced_offset(const struct partition_log *log);
 /* What recovery-point-offset-checkpoint is to say: a crash makes the next start read from the segment that holds it. */
 int64_t partition_log_recovery_point(const struct partition_log *log);
 uint64_t partition_log_size(const struct partition_log *log); /* bytes of all .log files */
-/* First offset of the earliest open transaction; INT64_MAX when there is none. */
-int64_t partition_log_first_open_offset(const struct partition_log *log);
+/* First offset of the earliest transaction that is open, or whose marker partition_log_replicated has not been told to
+ * stay; INT64_MAX when there is none. */
+int64_t partition_log_first_unstable_offset(const struct partition_log *log);
+/* The high watermark: what lies below it stays. */
+void partition_log_replicated(struct partition_log *log, int64_t high_watermark);
 bool partition_log_failed(const struct partition_log *log);
 struct uuid partition_log_topic_id(const struct partition_log *log);
 

@@ -285,10 +285,12 @@ static enum err run_prepare(struct partition_log *log, struct log_append *op, st
 }
 
 /* Sequences, epochs and the memory that noting the batches will take. */
-static enum err run_admit(struct partition_log *log, struct log_append *op, const struct run *run)
+static enum err run_admit(struct partition_log *log, struct segment *segment, struct log_append *op,
+                          const struct run *run)
 {
     struct bytes rest = bytes_of(op->batches, op->size);
     struct batch_header header;
+    uint32_t markers = 0;
     enum err err = ERR_OK;
 
     if (op->origin == LOG_ORIGIN_CLIENT) {
@@ -306,10 +308,21 @@ static enum err run_admit(struct partition_log *log, struct log_append *op, cons
     }
     while (err == ERR_OK && !op->duplicate && rest.size > 0) {
         batch_header_read(rest.data, &header);
-        err = producer_state_reserve(&log->producers, &header);
+        if (op->origin == LOG_ORIGIN_COORDINATOR)
+            err = producer_state_check_coordinator(&log->producers, &header, bytes_of(rest.data, header.size),
+                                                   op->transaction_version);
+        else
+            err = producer_state_reserve(&log->producers, &header);
+        markers += batch_has(&header, BATCH_CONTROL) && header.producer_id >= 0;
         if (err == ERR_OK && header.leader_epoch >= 0)
             err = epoch_cache_assign(&log->epochs, header.leader_epoch, header.base_offset);
         rest = bytes_of(rest.data + header.size, rest.size - header.size);
+    }
+    if (err == ERR_OK && markers > 0)
+        err = producer_state_reserve_ended(&log->producers, markers);
+    if (err == ERR_OK && markers > 0) {
+        log->has_aborted = true;
+        err = segment_aborted_reserve(segment, markers);
     }
     return err;
 }
@@ -333,11 +346,13 @@ static void run_book(struct partition_log *log, struct segment *segment, const s
 {
     struct bytes rest = bytes_of(op->batches, op->size);
     struct batch_header header;
+    struct producer_txn ended;
 
     while (rest.size > 0) {
         batch_header_read(rest.data, &header);
         segment_book(segment, &header, segment->size, log->config.index_interval_bytes);
-        producer_state_apply(&log->producers, &header, bytes_of(rest.data, header.size));
+        if (producer_state_apply(&log->producers, &header, bytes_of(rest.data, header.size), &ended))
+            log_note_ended(segment, &ended);
         log->unsynced_messages += header.record_count;
         rest = bytes_of(rest.data + header.size, rest.size - header.size);
     }
@@ -397,7 +412,7 @@ static bool append_one(struct partition_log *log, struct log_append *op)
         op->err = segment_make(log, run.first.base_offset);
         return op->err != ERR_OK;
     }
-    op->err = run_admit(log, op, &run);
+    op->err = run_admit(log, segment, op, &run);
     if (op->err != ERR_OK || op->duplicate) {
         if (op->err != ERR_OK)
             run_forget(log, op);

@@ -192,6 +192,7 @@ static void close_begin(struct partition_log *log, struct partition_log_close *o
     loop_timer_stop(log->env->loop, &log->timer);
     log_appends_fail(log, ERR_CLOSED);
     log_reads_fail(log, ERR_CLOSED);
+    log_lookups_fail(log, ERR_CLOSED);
     log_syncs_fail(log, ERR_CLOSED);
     log_finds_fail(log, ERR_CLOSED);
     log_removal_fail(log, ERR_CLOSED);

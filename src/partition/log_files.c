@@ -6,6 +6,7 @@
 #include "partition/log.h"
 #include "partition/log_internal.h"
 #include "partition/log_path.h"
+#include "partition/txn_file.h"
 
 void log_use(struct partition_log *log)
 {
@@ -57,9 +58,13 @@ struct segment_job {
     uint64_t size;
     int32_t index_interval_bytes;
     bool writable;
+    bool has_aborted; /* a file to be loaded */
+    int64_t end_offset;
     struct fs_file *file;
     struct offset_index offsets;
     struct time_index times;
+    struct txn_index aborted;
+    bool rebuilt;
     enum err err;
 };
 
@@ -75,6 +80,14 @@ static void open_run(struct loop_job *base)
         return;
     job->err = segment_read_indexes(log->env->fs, log->dir, job->base_offset, job->file, job->size,
                                     job->index_interval_bytes, &job->offsets, &job->times);
+    if (job->err == ERR_OK && job->has_aborted) {
+        job->err =
+            txn_file_load(log->env->fs, log->dir, job->base_offset, job->end_offset, &job->aborted, &job->rebuilt);
+        if (job->err != ERR_OK) {
+            offset_index_deinit(&job->offsets);
+            time_index_deinit(&job->times);
+        }
+    }
     if (job->err != ERR_OK) {
         fs_file_drop(job->file);
         job->file = NULL;
@@ -95,11 +108,15 @@ static void open_done(struct loop_job *base)
         time_index_deinit(&job->times);
     } else if (err == ERR_OK) {
         log_file_opened(log, segment, job->file);
-        segment_drop_indexes(segment);
+        offset_index_deinit(&segment->offsets);
+        time_index_deinit(&segment->times);
         segment->offsets = job->offsets;
         segment->times = job->times;
         segment->indexed = true;
+        if (job->has_aborted)
+            log_aborted_loaded(log, segment, &job->aborted, job->rebuilt);
     }
+    txn_index_deinit(&job->aborted);
     mem_free(job);
     log_segment_let_go(log, segment);
     if (err == ERR_OK) {
@@ -131,6 +148,8 @@ enum err log_segment_open(struct partition_log *log, struct segment *segment)
     job->size = segment->size;
     job->index_interval_bytes = log->config.index_interval_bytes;
     job->writable = segment == log_last_segment(log);
+    job->has_aborted = segment->aborted != NULL && segment->aborted->absent;
+    job->end_offset = segment->end_offset;
     segment->opening = job;
     log_segment_use(segment);
     log_job_started(log);
@@ -218,8 +237,9 @@ void log_files_give_back(struct partition_log *log)
         struct segment *segment = log->segments[i];
         struct idle_tail *tail = &job->tails[job->tail_count];
 
-        if (!segment->indexed || segment->moving ||
-            (segment->offsets.written == segment->offsets.count && segment->times.written == segment->times.count))
+        if (segment->moving || (!segment_aborted_unwritten(segment) &&
+                                (!segment->indexed || (segment->offsets.written == segment->offsets.count &&
+                                                       segment->times.written == segment->times.count))))
             continue;
         if (segment_index_tail_take(segment, &tail->tail) != ERR_OK)
             continue;

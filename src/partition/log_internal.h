@@ -1,7 +1,7 @@
 /*
  * log_internal: what the files of the log share: log_open.c (open, recovery), log.c (facts, timer),
- * log_files.c, log_append.c, log_read.c, log_find.c, log_sync.c, log_remove.c, log_retain.c, log_close.c. Nobody else
- * includes it.
+ * log_files.c, log_append.c, log_read.c, log_aborted.c, log_find.c, log_sync.c, log_remove.c, log_retain.c,
+ * log_close.c. Nobody else includes it.
  */
 #ifndef OTTLA_PARTITION_LOG_INTERNAL_H
 #define OTTLA_PARTITION_LOG_INTERNAL_H
@@ -55,8 +55,11 @@ struct partition_log {
     int64_t unsynced_messages;
     int64_t unsynced_since_ns;
 
-    struct list reads; /* that wait for a segment's file */
-    struct list finds; /* that wait for segments to be replaced */
+    struct list reads;      /* that wait for a segment's file */
+    struct list finds;      /* that wait for segments to be replaced */
+    struct list lookups;    /* of aborted transactions, that wait for an index */
+    bool lookup_is_running; /* a job loads one */
+    bool has_aborted;       /* some segment may have aborted transactions */
 
     struct log_removal *removal; /* of segments; NULL: nothing is to be done */
 
@@ -176,6 +179,15 @@ void log_reads_fail(struct partition_log *log, enum err err);
 void log_finds_retry(struct partition_log *log);
 void log_finds_fail(struct partition_log *log, enum err err);
 
+/* --- log_aborted.c --- */
+
+void log_lookups_retry(struct partition_log *log);
+void log_lookups_fail(struct partition_log *log, enum err err);
+/* What a job has loaded, for a segment that may have gone on meanwhile; taken where it is wanted. */
+void log_aborted_loaded(struct partition_log *log, struct segment *segment, struct txn_index *loaded, bool rebuilt);
+/* Notes a transaction that the batch just booked into the segment has ended. Room was made. */
+void log_note_ended(struct segment *segment, const struct producer_txn *ended);
+
 /* --- log_sync.c --- */
 
 /* Syncs everything below the present end in the background. */
@@ -210,6 +222,7 @@ struct log_sync_plan {
     bool write_epochs;
     int64_t epochs_from;
     bool epochs_written; /* out */
+    bool lacks_aborted;  /* there are aborted transactions that are not in their file */
     bool sync_names;
     bool sync_parent;
     bool sync_topic_id;

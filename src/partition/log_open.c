@@ -10,6 +10,7 @@
 #include "partition/log_internal.h"
 #include "partition/log_opening.h"
 #include "partition/partition_limits.h"
+#include "partition/txn_file.h"
 
 /* --- the directory --- */
 
@@ -56,6 +57,8 @@ static enum err found_add(void *context, const char *name, bool is_directory)
         return ERR_OK;
     if (strcmp(suffix, SEGMENT_LOG) == 0)
         return number_add(&found->segments, &found->segment_count, &found->segment_room, base_offset);
+    if (strcmp(suffix, SEGMENT_TXN_INDEX) == 0)
+        return number_add(&found->txn_indexes, &found->txn_index_count, &found->txn_index_room, base_offset);
     if (strcmp(suffix, SEGMENT_SNAPSHOT) == 0)
         return number_add(&found->snapshots, &found->snapshot_count, &found->snapshot_room, base_offset);
     return ERR_OK;
@@ -67,6 +70,23 @@ static int number_compare(const void *a, const void *b)
     int64_t right = *(const int64_t *)b;
 
     return (left > right) - (left < right);
+}
+
+static bool is_among(const int64_t *numbers, uint32_t count, int64_t number)
+{
+    return count > 0 && bsearch(&number, numbers, count, sizeof(numbers[0]), number_compare) != NULL;
+}
+
+/* One that was left behind when its segment went is not to be taken for that of a segment to come. */
+static enum err txn_indexes_tidy(const struct found *found)
+{
+    const struct partition_log *log = found->log;
+    enum err err = ERR_OK;
+
+    for (uint32_t i = 0; i < found->txn_index_count && err == ERR_OK; i++)
+        if (!is_among(found->segments, found->segment_count, found->txn_indexes[i]))
+            err = txn_file_remove(log->env->fs, log->dir, found->txn_indexes[i]);
+    return err;
 }
 
 static enum err directory_read(struct opening *opening)
@@ -87,7 +107,9 @@ static enum err directory_read(struct opening *opening)
         qsort(found->segments, found->segment_count, sizeof(found->segments[0]), number_compare);
     if (found->snapshot_count > 0)
         qsort(found->snapshots, found->snapshot_count, sizeof(found->snapshots[0]), number_compare);
-    return ERR_OK;
+    if (found->txn_index_count > 0)
+        qsort(found->txn_indexes, found->txn_index_count, sizeof(found->txn_indexes[0]), number_compare);
+    return txn_indexes_tidy(found);
 }
 
 static enum err topic_id_check(struct partition_log *log, const struct partition_log_spec *spec, bool is_new)
@@ -181,8 +203,9 @@ static enum err producers_read(struct opening *opening, int64_t limit)
 
 /* --- segments --- */
 
-enum err log_open_segment(struct partition_log *log, int64_t base_offset, struct segment **made)
+enum err log_open_segment(struct opening *opening, int64_t base_offset, struct segment **made)
 {
+    struct partition_log *log = opening->log;
     struct segment *segment = mem_alloc(sizeof(*segment));
     struct log_path path;
     struct fs_info info = {0};
@@ -196,6 +219,8 @@ enum err log_open_segment(struct partition_log *log, int64_t base_offset, struct
     segment->size = info.size;
     if (err == ERR_OK)
         err = log_segments_room_make(log);
+    if (err == ERR_OK && is_among(opening->found.txn_indexes, opening->found.txn_index_count, base_offset))
+        err = segment_aborted_found(segment);
     if (err != ERR_OK) {
         mem_free(segment);
         return err;
@@ -288,7 +313,7 @@ static enum err segments_load(struct opening *opening)
     for (uint32_t i = 0; i < suspect; i++) {
         struct segment *segment = NULL;
 
-        err = log_open_segment(log, found->segments[i], &segment);
+        err = log_open_segment(opening, found->segments[i], &segment);
         if (err != ERR_OK)
             return err;
         if (i + 1 < found->segment_count) {
@@ -302,6 +327,7 @@ static enum err segments_load(struct opening *opening)
                 log_warn(log->env->log, "last segment is not whole, recovering it dir=%s base_offset=%" PRId64,
                          log->dir, segment->base_offset);
                 log->segment_count--;
+                segment_deinit(segment);
                 mem_free(segment);
                 suspect = i;
                 suspect_base = found->segments[i];
@@ -316,14 +342,19 @@ static enum err segments_load(struct opening *opening)
         err = log_replay(opening, opening->epochs_known ? opening->producers_at : 0, suspect_base);
     if (err == ERR_OK)
         err = log_recover(opening, suspect);
-    if (err == ERR_OK && log->segment_count > 0 && log_last_segment(log)->end_offset < opening->producers_at) {
+    if (err == ERR_OK && log->segment_count > 0 && log_last_segment(log)->end_offset < opening->producers_at)
         /* The checkpoint promised more than there is. */
-        producer_state_clear(&log->producers);
-        err = producers_read(opening, log_last_segment(log)->end_offset);
-        if (err == ERR_OK)
-            err = log_replay(opening, opening->producers_at, INT64_MAX);
-    }
+        err = log_open_producers(opening, log_last_segment(log)->end_offset);
     return err;
+}
+
+enum err log_open_producers(struct opening *opening, int64_t limit)
+{
+    enum err err = ERR_OK;
+
+    producer_state_clear(&opening->log->producers);
+    err = producers_read(opening, limit);
+    return err == ERR_OK ? log_replay(opening, opening->producers_at, limit) : err;
 }
 
 /* --- after the segments --- */
@@ -358,7 +389,8 @@ static enum err offsets_settle(struct opening *opening)
     if (log->segment_count > 0 && log_last_segment(log)->end_offset < spec->start_offset) {
         /* The log was cut below its start: what is left is of no use. */
         while (log->segment_count > 0) {
-            mem_free(log->segments[--log->segment_count]);
+            segment_deinit(log->segments[--log->segment_count]);
+            mem_free(log->segments[log->segment_count]);
         }
         err = log_recover_remove(opening, 0);
         if (err != ERR_OK)
@@ -429,6 +461,7 @@ static enum err log_new(const struct partition_env *env, const struct partition_
     list_init(&log->syncs);
     list_init(&log->reads);
     list_init(&log->finds);
+    list_init(&log->lookups);
     list_node_init(&log->by_use);
     producer_state_init(&log->producers, rng_u64(env->rng));
     log->dir = mem_copy_text(path.text, strlen(path.text));
@@ -481,6 +514,8 @@ static enum err open_once(const struct partition_env *env, const struct partitio
         err = offsets_settle(&opening);
     if (err == ERR_OK)
         err = snapshots_tidy(&opening);
+    for (uint32_t i = 0; err == ERR_OK && i < opening.log->segment_count; i++)
+        opening.log->has_aborted = opening.log->has_aborted || opening.log->segments[i]->aborted != NULL;
     if (err == ERR_OK)
         err = recovered_sync(opening.log);
     if (err == ERR_OK)
@@ -493,6 +528,7 @@ static enum err open_once(const struct partition_env *env, const struct partitio
                   spec->partition, opening.log->dir, err_name(err));
     mem_free(opening.found.segments);
     mem_free(opening.found.snapshots);
+    mem_free(opening.found.txn_indexes);
     if (err != ERR_OK) {
         log_free(opening.log);
         return err;

@@ -14,6 +14,9 @@ struct found {
     int64_t *snapshots;
     uint32_t snapshot_count;
     uint32_t snapshot_room;
+    int64_t *txn_indexes; /* of segments that have such a file; sorted too */
+    uint32_t txn_index_count;
+    uint32_t txn_index_room;
     struct partition_log *log;
     bool swap; /* an interrupted compaction swap, which we do not finish */
 };
@@ -23,12 +26,15 @@ struct opening {
     const struct partition_log_spec *spec;
     struct found found;
     struct partition_log_recovery recovery;
-    bool epochs_known;    /* the checkpoint was there and whole */
-    int64_t producers_at; /* the producer state holds what lies below this */
+    bool epochs_known;          /* the checkpoint was there and whole */
+    int64_t producers_at;       /* the producer state holds what lies below this */
+    struct segment *recovering; /* whose aborted transactions are noted; NULL: those of the files are believed */
 };
 
 /* A segment with its size and age, at the end of the log's list. */
-MUST_CHECK enum err log_open_segment(struct partition_log *log, int64_t base_offset, struct segment **made);
+MUST_CHECK enum err log_open_segment(struct opening *opening, int64_t base_offset, struct segment **made);
+/* The producers as they were at limit: out of the newest snapshot at or below it, and the batches from there on. */
+MUST_CHECK enum err log_open_producers(struct opening *opening, int64_t limit);
 /* Notes epochs and producers of every batch from `from` up to `to`, by reading them. */
 MUST_CHECK enum err log_replay(struct opening *opening, int64_t from, int64_t to);
 /* Reads the found segments from the first-th on, cuts behind the last good batch, removes what follows a cut. */

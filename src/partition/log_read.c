@@ -143,6 +143,7 @@ static enum err cold_give(struct log_read *op, const struct cold_read *job)
     if (job->size == 0)
         return ERR_OK;
     op->next_offset = job->next_offset;
+    op->end_bound = job->next_offset;
     if (job->size < LOG_READ_COPY_BYTES) {
         err = give_copy(op, job->file, job->position, job->size);
         if (err != ERR_WOULD_BLOCK && err != ERR_NOMEM)
@@ -150,6 +151,7 @@ static enum err cold_give(struct log_read *op, const struct cold_read *job)
     }
     give_range(op, job->file, job->position, job->size);
     op->next_offset = job->next_offset;
+    op->end_bound = job->next_offset;
     return ERR_OK;
 }
 
@@ -237,6 +239,13 @@ static enum err whole_size(const struct segment *segment, uint64_t position, uin
     return err == ERR_END ? ERR_OK : err;
 }
 
+static int64_t end_bound(const struct segment *segment, uint64_t position)
+{
+    int64_t bound = offset_index_bound(&segment->offsets, position);
+
+    return bound < 0 ? segment->end_offset : segment->base_offset + bound;
+}
+
 static enum err hot_read(struct log_read *op, const struct segment *segment)
 {
     struct batch_header header;
@@ -264,6 +273,7 @@ static enum err hot_read(struct log_read *op, const struct segment *segment)
     }
     if (position + size == segment->size)
         op->next_offset = segment->end_offset;
+    op->end_bound = end_bound(segment, position + size);
     if (size < LOG_READ_COPY_BYTES) {
         err = give_copy(op, segment->file, position, (size_t)size);
         if (err != ERR_NOMEM)
@@ -333,6 +343,7 @@ void partition_log_read(struct partition_log *log, struct log_read *op)
     op->slice_count = 0;
     op->size = 0;
     op->next_offset = -1;
+    op->end_bound = -1;
     if (log->closing != NULL)
         complete(op, ERR_CLOSED);
     else

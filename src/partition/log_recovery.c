@@ -10,6 +10,7 @@ static enum err note_batch(void *context, const struct batch_header *header, str
 {
     struct opening *opening = context;
     struct partition_log *log = opening->log;
+    struct producer_txn ended;
     enum err err = ERR_OK;
 
     if (header->leader_epoch >= 0)
@@ -17,8 +18,12 @@ static enum err note_batch(void *context, const struct batch_header *header, str
     if (err != ERR_OK || header->base_offset < opening->producers_at)
         return err;
     err = producer_state_reserve(&log->producers, header);
-    if (err == ERR_OK)
-        producer_state_apply(&log->producers, header, batch);
+    if (err == ERR_OK && batch_has(header, BATCH_CONTROL))
+        err = producer_state_reserve_ended(&log->producers, 1);
+    if (err == ERR_OK && batch_has(header, BATCH_CONTROL) && opening->recovering != NULL)
+        err = segment_aborted_reserve(opening->recovering, 1);
+    if (err == ERR_OK && producer_state_apply(&log->producers, header, batch, &ended) && opening->recovering != NULL)
+        log_note_ended(opening->recovering, &ended);
     return err;
 }
 
@@ -87,10 +92,18 @@ static enum err recover_one(struct opening *opening, struct segment *segment, in
     enum err err = ERR_OK;
 
     /* Entries of batches that may be gone go; the batches that are there bring them back. */
-    if (!segment_resume(segment, log->env->fs, log->dir, resume_offset))
+    if (!segment_resume(segment, log->env->fs, log->dir, resume_offset)) {
         resume_offset = segment->base_offset;
+        /* What was aborted in it is found by those who were producing when it began. */
+        if (opening->producers_at > resume_offset)
+            err = log_open_producers(opening, resume_offset);
+        if (err != ERR_OK)
+            return err;
+    }
     epoch_cache_truncate_end(&log->epochs, resume_offset);
+    opening->recovering = segment;
     err = segment_recover(segment, log->env->fs, log->dir, &how, note_batch, opening, &scanned, &cut);
+    opening->recovering = NULL;
     opening->recovery.bytes_scanned += scanned;
     opening->recovery.bytes_cut += cut;
     opening->recovery.segments_recovered++;
@@ -142,7 +155,7 @@ enum err log_recover(struct opening *opening, uint32_t first)
 
         if (i > first && !continues(log, log_last_segment(log)->end_offset, found->segments[i]))
             return log_recover_remove(opening, i);
-        err = log_open_segment(log, found->segments[i], &segment);
+        err = log_open_segment(opening, found->segments[i], &segment);
         if (err == ERR_OK)
             err = recover_one(opening, segment, i == first ? resume_offset : -1, &was_cut);
         if (err != ERR_OK)

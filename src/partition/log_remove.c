@@ -206,6 +206,7 @@ static void removal_done(struct loop_job *base)
         replaced->done(replaced);
         log_reads_retry(log);
         log_finds_retry(log);
+        log_lookups_retry(log);
     }
     go_on(log);
     log_timer_set(log);

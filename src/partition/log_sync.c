@@ -46,14 +46,14 @@ enum err log_snapshot_remove(struct fs *fs, const char *dir, int64_t offset)
 static void tail_take(const struct partition_log *log, const struct segment *segment, struct log_sync_file *file,
                       enum log_sync_kind kind)
 {
-    if (!segment->indexed || (!file->sealed && kind == LOG_SYNC_PLAIN))
+    if ((!segment->indexed && !segment_aborted_unwritten(segment)) || (!file->sealed && kind == LOG_SYNC_PLAIN))
         return;
     file->has_tail =
         log->append_job == NULL && !log->giving_back && segment_index_tail_take(segment, &file->tail) == ERR_OK;
     file->lacks_tail = !file->has_tail;
 }
 
-static void files_take(struct partition_log *log, uint32_t first, struct log_sync_plan *plan)
+static enum err files_take(struct partition_log *log, uint32_t first, struct log_sync_plan *plan)
 {
     for (uint32_t i = first; i < log->segment_count; i++) {
         struct segment *segment = log->segments[i];
@@ -69,7 +69,13 @@ static void files_take(struct partition_log *log, uint32_t first, struct log_syn
         if (!file->sealed && segment->indexed && plan->kind == LOG_SYNC_FINAL)
             segment_seal_times(segment);
         tail_take(log, segment, file, plan->kind);
+        if (!file->has_tail && segment_aborted_unwritten(segment)) {
+            plan->lacks_aborted = true;
+            if (plan->kind == LOG_SYNC_FINAL)
+                return ERR_NOMEM; /* a clean stop's files are believed */
+        }
     }
+    return ERR_OK;
 }
 
 static enum err snapshot_take(const struct partition_log *log, struct log_sync_plan *plan)
@@ -96,6 +102,9 @@ enum err log_sync_plan_make(struct partition_log *log, enum log_sync_kind kind, 
     };
     while (first > 0 && !log->segments[first - 1]->settled)
         first--;
+    for (uint32_t i = 0; kind == LOG_SYNC_FINAL && i < first; i++)
+        if (segment_aborted_unwritten(log->segments[i])) /* its file was damaged */
+            first = i;
     if (first < log->segment_count) {
         plan->files = mem_calloc(log->segment_count - first, sizeof(plan->files[0]));
         if (plan->files == NULL)
@@ -106,11 +115,12 @@ enum err log_sync_plan_make(struct partition_log *log, enum log_sync_kind kind, 
         checkpoint_format_epochs(&log->epochs, &plan->epochs);
         err = plan->epochs.failed ? ERR_NOMEM : ERR_OK;
     }
+    if (err == ERR_OK)
+        err = files_take(log, first, plan);
     if (err != ERR_OK) {
         log_sync_plan_deinit(log, plan);
         return err;
     }
-    files_take(log, first, plan);
     plan->sync_names = log->names_changed || plan->snapshot != NULL;
     for (uint32_t i = 0; i < plan->file_count; i++)
         plan->sync_names = plan->sync_names || plan->files[i].has_tail;
@@ -150,7 +160,7 @@ static bool may_pass(enum err err)
     return err == ERR_NO_DESCRIPTORS || err == ERR_NOMEM || err == ERR_NO_SPACE;
 }
 
-static enum err sync_one(struct fs *fs, const char *dir, struct log_sync_file *file, enum log_sync_kind kind)
+static enum err sync_one(struct fs *fs, const char *dir, struct log_sync_plan *plan, struct log_sync_file *file)
 {
     enum err err = ERR_OK;
 
@@ -159,9 +169,10 @@ static enum err sync_one(struct fs *fs, const char *dir, struct log_sync_file *f
     else if (fs_sync(file->file) != ERR_OK)
         err = ERR_IO;
     if (err == ERR_OK && file->has_tail) {
-        err = segment_index_tail_write(fs, dir, &file->tail, kind == LOG_SYNC_FINAL);
+        err = segment_index_tail_write(fs, dir, &file->tail, plan->kind == LOG_SYNC_FINAL);
         file->tail_written = err == ERR_OK;
-        if (kind != LOG_SYNC_FINAL && may_pass(err))
+        plan->lacks_aborted = plan->lacks_aborted || (err != ERR_OK && file->tail.aborted_count > 0);
+        if (plan->kind != LOG_SYNC_FINAL && may_pass(err))
             return ERR_OK;
     }
     /* The recovery point is about to pass a sealed segment: its indexes will be believed from then on. */
@@ -188,7 +199,7 @@ enum err log_sync_plan_run(const struct partition_env *env, const char *dir, str
     enum err err = ERR_OK;
 
     for (uint32_t i = 0; i < plan->file_count && err == ERR_OK; i++)
-        err = sync_one(env->fs, dir, &plan->files[i], plan->kind);
+        err = sync_one(env->fs, dir, plan, &plan->files[i]);
     if (err == ERR_OK && plan->sync_topic_id)
         err = checkpoint_sync_topic_id(env->fs, dir);
     if (err == ERR_OK && plan->write_epochs) {
@@ -197,7 +208,8 @@ enum err log_sync_plan_run(const struct partition_env *env, const char *dir, str
         if (plan->kind != LOG_SYNC_FINAL && may_pass(err))
             err = ERR_OK; /* the recovery point waits for them, nothing else does */
     }
-    if (err == ERR_OK && plan->snapshot != NULL)
+    /* A recovery begins at the snapshot: what was aborted before it has to be in the files. */
+    if (err == ERR_OK && plan->snapshot != NULL && !plan->lacks_aborted)
         err = snapshot_put(env->fs, dir, plan);
     if (err == ERR_OK && plan->sync_names && fs_sync_dir(env->fs, dir) != ERR_OK)
         err = ERR_IO;

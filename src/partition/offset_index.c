@@ -66,6 +66,22 @@ uint32_t offset_index_boundary(const struct offset_index *index, uint32_t positi
     return low == 0 ? 0 : index->entries[low - 1].position;
 }
 
+int64_t offset_index_bound(const struct offset_index *index, uint64_t position)
+{
+    uint32_t low = 0;
+    uint32_t high = index->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (index->entries[middle].position < position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low == index->count ? -1 : (int64_t)index->entries[low].relative_offset;
+}
+
 void offset_index_cut(struct offset_index *index, uint32_t relative_offset, uint64_t size)
 {
     while (index->count > 0 && (index->entries[index->count - 1].relative_offset >= relative_offset ||

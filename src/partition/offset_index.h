@@ -37,6 +37,9 @@ MUST_CHECK enum err offset_index_add(struct offset_index *index, uint32_t relati
 uint32_t offset_index_position(const struct offset_index *index, uint32_t relative_offset);
 /* The greatest indexed position that is at most `position`; 0 when there is none. A batch begins there. */
 uint32_t offset_index_boundary(const struct offset_index *index, uint32_t position);
+/* An offset, relative to the base, that no batch before `position` reaches: of the first entry at or behind it. -1:
+ * there is none. */
+int64_t offset_index_bound(const struct offset_index *index, uint64_t position);
 /* Entries that point at or behind size, or at offsets from relative_offset on, go. */
 void offset_index_cut(struct offset_index *index, uint32_t relative_offset, uint64_t size);
 

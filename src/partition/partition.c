@@ -106,6 +106,13 @@ static void check(const struct partition *partition)
     assert(partition->high_watermark <= partition_log_end_offset(partition->log));
 }
 
+static void watermark_set(struct partition *partition, int64_t high_watermark)
+{
+    partition->high_watermark = high_watermark;
+    partition_log_replicated(partition->log, high_watermark);
+    check(partition);
+}
+
 static void acks_complete(struct partition *partition)
 {
     for (;;) {
@@ -145,8 +152,7 @@ static void log_changed(void *context)
     high_watermark = high_watermark_of(partition);
     if (high_watermark <= partition->high_watermark)
         return;
-    partition->high_watermark = high_watermark;
-    check(partition);
+    watermark_set(partition, high_watermark);
     watches_tell(partition); /* first: a consumer is not to see less than a producer was told */
     acks_complete(partition);
 }
@@ -178,8 +184,7 @@ static enum err take_log(struct partition *partition, struct partition_log *log,
     partition_log_set_config(log, &partition->config);
     partition_log_adopt(log);
     partition_log_on_change(log, log_changed, partition);
-    partition->high_watermark = high_watermark_of(partition);
-    check(partition);
+    watermark_set(partition, high_watermark_of(partition));
     if (job->recovery.segments_recovered > 0)
         log_info(partition->env->log,
                  "partition recovered topic=%s partition=%" PRId32 " end_offset=%" PRId64 " bytes_scanned=%" PRIu64
@@ -497,12 +502,12 @@ int64_t partition_high_watermark(const struct partition *partition)
 
 int64_t partition_last_stable_offset(const struct partition *partition)
 {
-    int64_t first_open = partition->log == NULL ? INT64_MAX : partition_log_first_open_offset(partition->log);
+    int64_t unstable = partition->log == NULL ? INT64_MAX : partition_log_first_unstable_offset(partition->log);
 
     /* A snapshot may tell of a transaction whose first records are deleted: what is left of it is not stable. */
-    if (first_open < partition_start_offset(partition))
-        first_open = partition_start_offset(partition);
-    return first_open < partition->high_watermark ? first_open : partition->high_watermark;
+    if (unstable < partition_start_offset(partition))
+        unstable = partition_start_offset(partition);
+    return unstable < partition->high_watermark ? unstable : partition->high_watermark;
 }
 
 int32_t partition_leader_epoch(const struct partition *partition)

@@ -123,11 +123,6 @@ bool partition_has_room(const struct partition *partition);
 
 enum partition_isolation { PARTITION_READ_UNCOMMITTED = 0, PARTITION_READ_COMMITTED = 1, PARTITION_READ_LOG_END = 2 };
 
-struct partition_aborted {
-    int64_t producer_id;
-    int64_t first_offset;
-};
-
 struct partition_read {
     /* in */
     int64_t offset;
@@ -148,13 +143,15 @@ struct partition_read {
     bool diverging;
     int32_t diverging_epoch;
     int64_t diverging_end_offset;
-    struct partition_aborted *aborted; /* read committed only, in arena */
+    struct log_aborted *aborted; /* read committed only, in arena: all that overlap what was read, and perhaps more that
+                                    began behind it */
     uint32_t aborted_count;
     struct slice slices[LOG_READ_SLICES_MAX]; /* file ranges hold a reference that is now the caller's */
     uint32_t slice_count;
     size_t size; /* bytes over all slices */
     /* the partition's */
     struct log_read log_read;
+    struct log_aborted_find log_aborted_find;
     struct partition *partition;
     struct list_node node;
 };

@@ -38,14 +38,15 @@ enum {
     DIR_RESERVE_START_DIVISOR = 4,       /* this part of it is for a start alone */
     DIR_SPACE_RELIEFS_MAX = 8,           /* slices double: 8 MiB for one thing; then it is not bytes that lack */
 
-    PARTITION_SYNC_BYTES = 64 * 1024 * 1024,   /* or that much: half a second of this disk's sequential rate */
-    LOG_ANCHOR_BYTES = 16 * 1024 * 1024,       /* written between two anchors: a few ms of reading for a recovery */
-    LOG_ANCHOR_PRODUCERS_MAX = 10000,          /* whose snapshot is not written that often: 460 kB */
-    LOG_READ_COPY_BYTES = 16 * 1024,           /* below it a copy is cheaper than sendfile (limits.md 3) */
-    LOG_READ_COLD_BYTES_MAX = 2 * 1024 * 1024, /* what one cold read brings in; its first batch may be larger */
-    LOG_APPEND_BATCHES_MAX = 1024,             /* in one append: a follower's fetch, cut by it where need be */
-    LOG_RENAMED_SEGMENTS_MAX = 200,            /* of one log; beyond it the oldest are unlinked before their time */
-    LOG_SNAPSHOT_BYTES_MAX = 64 * 1024 * 1024, /* PRODUCERS_MAX producers are 46 MiB */
+    PARTITION_SYNC_BYTES = 64 * 1024 * 1024,     /* or that much: half a second of this disk's sequential rate */
+    LOG_ANCHOR_BYTES = 16 * 1024 * 1024,         /* written between two anchors: a few ms of reading for a recovery */
+    LOG_ANCHOR_PRODUCERS_MAX = 10000,            /* whose snapshot is not written that often: 460 kB */
+    LOG_READ_COPY_BYTES = 16 * 1024,             /* below it a copy is cheaper than sendfile (limits.md 3) */
+    LOG_READ_COLD_BYTES_MAX = 2 * 1024 * 1024,   /* what one cold read brings in; its first batch may be larger */
+    LOG_APPEND_BATCHES_MAX = 1024,               /* in one append: a follower's fetch, cut by it where need be */
+    LOG_RENAMED_SEGMENTS_MAX = 200,              /* of one log; beyond it the oldest are unlinked before their time */
+    LOG_SNAPSHOT_BYTES_MAX = 64 * 1024 * 1024,   /* PRODUCERS_MAX producers are 46 MiB */
+    LOG_TXN_INDEX_BYTES_MAX = 512 * 1024 * 1024, /* a full segment of the smallest aborted transactions has half */
 };
 
 #endif

@@ -15,6 +15,36 @@ static void complete(struct partition_read *op, enum err err)
     op->done(op);
 }
 
+static void was_looked_up(struct log_aborted_find *find)
+{
+    struct partition_read *op = LIST_ENTRY(find, struct partition_read, log_aborted_find);
+
+    if (find->err == ERR_OK) {
+        op->aborted = find->aborted;
+        op->aborted_count = find->count;
+    } else { /* records of which nobody could say whether they count are not given */
+        for (uint32_t i = 0; i < op->slice_count; i++)
+            fs_file_drop(op->slices[i].file);
+        op->slice_count = 0;
+        op->size = 0;
+    }
+    complete(op, find->err);
+}
+
+/* Transactions of all that was read have ended: it lies below the last stable offset (B112). */
+static void look_up_aborted(struct partition_read *op)
+{
+    int64_t to = op->log_read.next_offset >= 0 ? op->log_read.next_offset : op->log_read.end_bound;
+
+    op->log_aborted_find = (struct log_aborted_find){
+        .from = op->offset,
+        .to = to < op->last_stable_offset ? to : op->last_stable_offset,
+        .arena = op->arena,
+        .done = was_looked_up,
+    };
+    partition_log_find_aborted(op->partition->log, &op->log_aborted_find);
+}
+
 static void was_read(struct log_read *log_op)
 {
     struct partition_read *op = LIST_ENTRY(log_op, struct partition_read, log_read);
@@ -25,7 +55,10 @@ static void was_read(struct log_read *log_op)
         op->slice_count = log_op->slice_count;
         op->size = log_op->size;
     }
-    complete(op, log_op->err);
+    if (log_op->err == ERR_OK && op->size > 0 && op->isolation == PARTITION_READ_COMMITTED)
+        look_up_aborted(op);
+    else
+        complete(op, log_op->err);
 }
 
 /* Whether the reader's history is ours up to its offset (replication.md 3, Fetch v12). True: it was answered. */

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "partition/txn_marker.h"
 
-enum { SNAPSHOT_VERSION = 1, NO_SEQUENCE = -1 };
+enum { SNAPSHOT_VERSION = 1, NO_SEQUENCE = -1, ENDED_ROOM_FIRST = 8 };
 
 /* Sequence numbers wrap from INT32_MAX to 0 (KIP-98). */
 static int32_t sequence_next(int32_t last)
@@ -23,6 +23,7 @@ static int32_t sequence_back(int32_t sequence, int32_t count)
 
 void producer_state_init(struct producer_state *state, uint64_t seed)
 {
+    *state = (struct producer_state){0};
     map_u64_init(&state->by_id, seed, PRODUCERS_MAX);
     list_init(&state->by_age);
     list_init(&state->by_open);
@@ -36,10 +37,65 @@ static void forget(struct producer_state *state, struct producer *producer)
     mem_free(producer);
 }
 
+/* --- transactions whose markers may yet be lost --- */
+
+static void ended_clear(struct producer_state *state)
+{
+    mem_free(state->ended);
+    state->ended = NULL;
+    state->ended_first = 0;
+    state->ended_count = 0;
+    state->ended_room = 0;
+}
+
+static struct producer_ended *ended_at(const struct producer_state *state, uint32_t place)
+{
+    return &state->ended[state->ended_first + place];
+}
+
+enum err producer_state_reserve_ended(struct producer_state *state, uint32_t count)
+{
+    if (state->ended_first > 0 && state->ended_first + state->ended_count + count > state->ended_room) {
+        memmove(state->ended, ended_at(state, 0), state->ended_count * sizeof(state->ended[0]));
+        state->ended_first = 0;
+    }
+    return mem_grow(&state->ended, &state->ended_room, state->ended_first + state->ended_count + count,
+                    ENDED_ROOM_FIRST, sizeof(state->ended[0]));
+}
+
+static void ended_add(struct producer_state *state, int64_t first_offset, int64_t last_offset)
+{
+    while (state->ended_count > 0 && ended_at(state, state->ended_count - 1)->first_offset >= first_offset)
+        state->ended_count--;
+    assert(state->ended_first + state->ended_count < state->ended_room);
+    *ended_at(state, state->ended_count++) = (struct producer_ended){first_offset, last_offset};
+}
+
+void producer_state_replicated(struct producer_state *state, int64_t high_watermark)
+{
+    while (state->ended_count > 0 && ended_at(state, 0)->last_offset < high_watermark) {
+        state->ended_first++;
+        state->ended_count--;
+    }
+    if (state->ended_count == 0)
+        ended_clear(state);
+}
+
+int64_t producer_state_first_unstable(const struct producer_state *state)
+{
+    int64_t first_open = producer_state_first_open(state);
+
+    return state->ended_count > 0 && ended_at(state, 0)->first_offset < first_open ? ended_at(state, 0)->first_offset
+                                                                                   : first_open;
+}
+
+/* --- producers --- */
+
 void producer_state_clear(struct producer_state *state)
 {
     list_each (&state->by_age, node)
         forget(state, LIST_ENTRY(node, struct producer, by_age));
+    ended_clear(state);
 }
 
 void producer_state_deinit(struct producer_state *state)
@@ -166,6 +222,52 @@ enum err producer_state_check(struct producer_state *state, const struct batch_h
     return find_or_make(state, head->producer_id, &producer);
 }
 
+/* KIP-98; from transaction version 2 on each transaction has an epoch of its own, which its marker brings (KIP-890). A
+ * repeat finds nothing open; the greatest epoch cannot be raised. */
+static bool marker_epoch_is_old(const struct producer *producer, int16_t epoch, int16_t transaction_version)
+{
+    if (transaction_version < 2 || epoch != producer->epoch)
+        return epoch < producer->epoch;
+    return producer->txn_first_offset >= 0 && epoch != INT16_MAX;
+}
+
+static enum err check_marker(const struct producer *producer, const struct batch_header *head, struct bytes batch,
+                             int16_t transaction_version)
+{
+    struct txn_marker marker;
+    enum err err = txn_marker_read(batch, &marker);
+
+    if (err != ERR_OK)
+        return err == ERR_NOMEM ? err : ERR_INVALID_RECORD;
+    if (producer == NULL)
+        return ERR_OK;
+    if (marker_epoch_is_old(producer, head->producer_epoch, transaction_version))
+        return ERR_INVALID_PRODUCER_EPOCH;
+    return marker.coordinator_epoch < producer->coordinator_epoch ? ERR_TRANSACTION_COORDINATOR_FENCED : ERR_OK;
+}
+
+enum err producer_state_check_coordinator(struct producer_state *state, const struct batch_header *head,
+                                          struct bytes batch, int16_t transaction_version)
+{
+    const struct producer *producer = NULL;
+
+    if (head->producer_id < 0)
+        return ERR_OK;
+    producer = find(state, head->producer_id);
+    if (batch_has(head, BATCH_CONTROL)) {
+        enum err err = check_marker(producer, head, batch, transaction_version);
+
+        if (err != ERR_OK)
+            return err;
+    } else if (producer != NULL) {
+        if (head->producer_epoch < producer->epoch)
+            return ERR_INVALID_PRODUCER_EPOCH;
+        if (producer->txn_first_offset >= 0 && !batch_has(head, BATCH_TRANSACTIONAL))
+            return ERR_INVALID_TXN_STATE;
+    }
+    return producer_state_reserve(state, head);
+}
+
 enum err producer_state_reserve(struct producer_state *state, const struct batch_header *head)
 {
     struct producer *producer = NULL;
@@ -210,33 +312,54 @@ static void note_data(struct producer_state *state, struct producer *producer, c
     }
 }
 
-static void note_marker(struct producer *producer, const struct batch_header *head, struct bytes batch)
+/* True: it ended a transaction. */
+static bool note_marker(struct producer_state *state, struct producer *producer, const struct batch_header *head,
+                        struct bytes batch, struct producer_txn *ended)
 {
     struct txn_marker marker;
+    int64_t first_offset = producer->txn_first_offset;
 
     if (txn_marker_read(batch, &marker) != ERR_OK)
-        return;
+        return false;
     /* Only a higher epoch clears the batches: under TV0 and TV1 sequences run on across transactions. */
     if (head->producer_epoch > producer->epoch)
         take_epoch(producer, head->producer_epoch);
     producer->coordinator_epoch = marker.coordinator_epoch;
+    if (first_offset < 0)
+        return false;
     producer->txn_first_offset = -1;
     list_remove(&producer->by_open);
+    ended_add(state, first_offset, head->base_offset);
+    if (ended != NULL) {
+        int64_t first_open = producer_state_first_open(state);
+
+        *ended = (struct producer_txn){
+            .producer_id = producer->id,
+            .first_offset = first_offset,
+            .last_offset = head->base_offset,
+            .stable_offset = first_open < head->base_offset ? first_open : head->base_offset + 1,
+            .aborted = !marker.commit,
+        };
+    }
+    return true;
 }
 
-void producer_state_apply(struct producer_state *state, const struct batch_header *head, struct bytes batch)
+bool producer_state_apply(struct producer_state *state, const struct batch_header *head, struct bytes batch,
+                          struct producer_txn *ended)
 {
     struct producer *producer = head->producer_id < 0 ? NULL : find(state, head->producer_id);
+    bool has_ended = false;
 
     if (producer == NULL)
-        return;
+        return false;
     if (batch_has(head, BATCH_CONTROL))
-        note_marker(producer, head, batch);
+        has_ended = note_marker(state, producer, head, batch, ended);
     else
         note_data(state, producer, head);
     producer->last_timestamp = head->max_timestamp;
     list_remove(&producer->by_age);
     list_add_last(&state->by_age, &producer->by_age);
+    return has_ended;
 }
 
 int64_t producer_state_first_open(const struct producer_state *state)
@@ -252,7 +375,7 @@ void producer_state_expire(struct producer_state *state, int64_t before_ms)
     list_each (&state->by_age, node) {
         struct producer *producer = LIST_ENTRY(node, struct producer, by_age);
 
-        if (producer->txn_first_offset < 0 && producer->last_timestamp < before_ms)
+        if (producer->txn_first_offset < 0 && producer->last_timestamp <= before_ms)
             forget(state, producer);
     }
 }

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "partition/log_path.h"
 #include "partition/text_file.h"
+#include "partition/txn_file.h"
 
 enum { INDEX_FILE_BYTES_MAX = 256 * 1024 * 1024 };
 
@@ -25,13 +26,25 @@ void segment_drop_indexes(struct segment *segment)
 {
     offset_index_deinit(&segment->offsets);
     time_index_deinit(&segment->times);
+    if (segment->aborted != NULL)
+        txn_index_unload(segment->aborted);
     segment->indexed = false;
+}
+
+static void aborted_free(struct segment *segment)
+{
+    if (segment->aborted == NULL)
+        return;
+    txn_index_deinit(segment->aborted);
+    mem_free(segment->aborted);
+    segment->aborted = NULL;
 }
 
 void segment_deinit(struct segment *segment)
 {
     assert(segment->opening == NULL && segment->uses == 0);
     segment_drop_indexes(segment);
+    aborted_free(segment);
     fs_file_drop(segment->file);
     segment->file = NULL;
 }
@@ -74,6 +87,36 @@ void segment_seal_times(struct segment *segment)
         time_index_add(&segment->times, segment->max_timestamp, relative(segment, segment->max_timestamp_offset)) !=
             ERR_OK)
         return; /* the next load walks a little further */
+}
+
+enum err segment_aborted_reserve(struct segment *segment, uint32_t count)
+{
+    if (segment->aborted == NULL)
+        segment->aborted = mem_calloc(1, sizeof(*segment->aborted));
+    return segment->aborted == NULL ? ERR_NOMEM : txn_index_reserve(segment->aborted, count);
+}
+
+void segment_aborted_add(struct segment *segment, const struct txn_index_entry *entry)
+{
+    assert(entry->last_offset >= segment->base_offset);
+    txn_index_add(segment->aborted, entry);
+}
+
+enum err segment_aborted_found(struct segment *segment)
+{
+    assert(segment->aborted == NULL);
+    segment->aborted = mem_calloc(1, sizeof(*segment->aborted));
+    if (segment->aborted == NULL)
+        return ERR_NOMEM;
+    segment->aborted->absent = true;
+    return ERR_OK;
+}
+
+bool segment_aborted_unwritten(const struct segment *segment)
+{
+    const struct txn_index *index = segment->aborted;
+
+    return index != NULL && !index->absent && index->written < index->count;
 }
 
 static bool is_due(const struct segment *segment, const struct log_config *config, int64_t incoming_max_timestamp,
@@ -289,20 +332,6 @@ out:
     return err;
 }
 
-static enum err write_file(struct fs *fs, const char *path, struct bytes content)
-{
-    struct fs_file *file = NULL;
-    size_t written = 0;
-    enum err err = fs_open(fs, path, FS_WRITE | FS_CREATE | FS_TRUNCATE, &file);
-
-    if (err == ERR_OK && content.size > 0)
-        err = fs_write(file, 0, &content, 1, &written);
-    if (err == ERR_OK && written < content.size)
-        err = ERR_NO_SPACE;
-    fs_file_drop(file);
-    return err;
-}
-
 /* An index that is not there is made from the batches when it is wanted. */
 static enum err index_remove(struct fs *fs, const char *dir, int64_t base_offset, const char *suffix)
 {
@@ -314,29 +343,33 @@ static enum err index_remove(struct fs *fs, const char *dir, int64_t base_offset
     return err == ERR_NOT_FOUND ? ERR_OK : err;
 }
 
+/* What the index files say of batches behind the books goes: those of aborted transactions were believed as far as the
+ * recovery resumed there, and must not be lost by a crash from here on. */
 static enum err rewrite_indexes(struct segment *segment, struct fs *fs, const char *dir)
 {
     struct segment_index_tail tail;
-    struct log_path path;
     enum err err = ERR_OK;
 
     segment->offsets.written = 0;
     segment->times.written = 0;
+    if (segment->aborted != NULL) {
+        txn_index_cut(segment->aborted, segment->end_offset);
+        if (segment->aborted->count == 0) {
+            err = txn_file_remove(fs, dir, segment->base_offset);
+            if (err != ERR_OK)
+                return err;
+            aborted_free(segment);
+        }
+    }
     err = segment_index_tail_take(segment, &tail);
     if (err != ERR_OK)
         return err;
-    log_path_segment(&path, dir, segment->base_offset, SEGMENT_INDEX);
-    err = write_file(fs, path.text, bytes_of(tail.bytes, (size_t)tail.offsets_count * OFFSET_INDEX_ENTRY_BYTES));
-    if (err == ERR_OK) {
-        log_path_segment(&path, dir, segment->base_offset, SEGMENT_TIME_INDEX);
-        err = write_file(fs, path.text,
-                         bytes_of(tail.bytes + (size_t)tail.offsets_count * OFFSET_INDEX_ENTRY_BYTES,
-                                  (size_t)tail.times_count * TIME_INDEX_ENTRY_BYTES));
-    }
+    tail.aborted_trim = segment->aborted != NULL;
+    err = segment_index_tail_write(fs, dir, &tail, false);
     if (err == ERR_OK)
         segment_index_tail_done(segment, &tail);
     segment_index_tail_deinit(&tail);
-    if (err == ERR_NO_SPACE) { /* a start goes on without */
+    if (err == ERR_NO_SPACE) { /* a start goes on without; the aborted transactions stay in memory */
         err = index_remove(fs, dir, segment->base_offset, SEGMENT_INDEX);
         if (err == ERR_OK)
             err = index_remove(fs, dir, segment->base_offset, SEGMENT_TIME_INDEX);
@@ -383,6 +416,18 @@ static enum err check_and_book(struct segment *segment, struct batch_scan *scan,
     }
 }
 
+/* Of a segment whose books begin anew: nothing is known but that there may be a file, which is to be written anew. */
+static void books_clear(struct segment *segment)
+{
+    struct txn_index *aborted = segment->aborted;
+
+    segment_drop_indexes(segment);
+    segment_init(segment, segment->base_offset, segment->created_ms);
+    segment->aborted = aborted;
+    if (aborted != NULL)
+        txn_index_deinit(aborted);
+}
+
 /* The batch that the last index entry points at, checked. */
 static enum err anchor_read(const struct segment *segment, struct fs_file *file, uint64_t size,
                             struct batch_header *head)
@@ -413,6 +458,11 @@ static bool resume_at(struct segment *segment, struct fs *fs, const char *dir, s
     offset_index_cut(&segment->offsets, before > UINT32_MAX ? UINT32_MAX : (uint32_t)before, size);
     if (segment->offsets.count == 0 || anchor_read(segment, file, size, &head) != ERR_OK)
         return false;
+    if (segment->aborted != NULL) {
+        if (txn_file_read(fs, dir, segment->base_offset, INT64_MAX, segment->aborted) != ERR_OK)
+            return false;
+        txn_index_cut(segment->aborted, offset);
+    }
     time_index_cut(&segment->times, relative(segment, batch_last_offset(&head)) + 1);
     books_from_indexes(segment);
     segment->end_offset = head.base_offset;
@@ -425,15 +475,12 @@ bool segment_resume(struct segment *segment, struct fs *fs, const char *dir, int
     uint64_t size = 0;
     bool resumed = false;
 
-    segment_drop_indexes(segment);
-    segment_init(segment, segment->base_offset, segment->created_ms);
+    books_clear(segment);
     if (open_log(fs, dir, segment->base_offset, FS_READ, &file, &size) == ERR_OK)
         resumed = resume_at(segment, fs, dir, file, size, offset);
     fs_file_drop(file);
-    if (!resumed) {
-        segment_drop_indexes(segment);
-        segment_init(segment, segment->base_offset, segment->created_ms);
-    }
+    if (!resumed)
+        books_clear(segment);
     return resumed;
 }
 
@@ -472,80 +519,4 @@ enum err segment_recover(struct segment *segment, struct fs *fs, const char *dir
 out:
     fs_file_drop(file);
     return err;
-}
-
-/* --- index entries on their way to the files --- */
-
-enum err segment_index_tail_take(const struct segment *segment, struct segment_index_tail *tail)
-{
-    size_t offsets_bytes = 0;
-
-    *tail = (struct segment_index_tail){
-        .base_offset = segment->base_offset,
-        .offsets_first = segment->offsets.written,
-        .offsets_count = segment->offsets.count - segment->offsets.written,
-        .times_first = segment->times.written,
-        .times_count = segment->times.count - segment->times.written,
-    };
-    offsets_bytes = (size_t)tail->offsets_count * OFFSET_INDEX_ENTRY_BYTES;
-    tail->bytes = mem_alloc(offsets_bytes + (size_t)tail->times_count * TIME_INDEX_ENTRY_BYTES + 1);
-    if (tail->bytes == NULL)
-        return ERR_NOMEM;
-    offset_index_format(&segment->offsets, tail->offsets_first, tail->bytes);
-    time_index_format(&segment->times, tail->times_first, tail->bytes + offsets_bytes);
-    return ERR_OK;
-}
-
-/* Appends at position; where the file does not end there (a failed write, an older life), it is cut first. */
-static enum err append_at(struct fs *fs, const char *path, uint64_t position, struct bytes content, bool sync)
-{
-    struct fs_file *file = NULL;
-    uint64_t size = 0;
-    size_t written = 0;
-    enum err err = fs_open(fs, path, FS_WRITE | FS_CREATE, &file);
-
-    if (err != ERR_OK)
-        return err;
-    err = fs_size(file, &size);
-    if (err == ERR_OK && size < position)
-        err = ERR_DAMAGED; /* entries that we wrote are gone; it is rebuilt when it is opened next */
-    if (err == ERR_OK && size > position)
-        err = fs_truncate(file, position);
-    if (err == ERR_OK && content.size > 0)
-        err = fs_write(file, position, &content, 1, &written);
-    if (err == ERR_OK && written < content.size)
-        err = ERR_NO_SPACE;
-    if (err == ERR_OK && sync)
-        err = fs_sync(file);
-    fs_file_drop(file);
-    return err;
-}
-
-enum err segment_index_tail_write(struct fs *fs, const char *dir, const struct segment_index_tail *tail, bool sync)
-{
-    struct log_path path;
-    size_t offsets_bytes = (size_t)tail->offsets_count * OFFSET_INDEX_ENTRY_BYTES;
-    enum err err = ERR_OK;
-
-    log_path_segment(&path, dir, tail->base_offset, SEGMENT_INDEX);
-    err = append_at(fs, path.text, (uint64_t)tail->offsets_first * OFFSET_INDEX_ENTRY_BYTES,
-                    bytes_of(tail->bytes, offsets_bytes), sync);
-    if (err != ERR_OK)
-        return err;
-    log_path_segment(&path, dir, tail->base_offset, SEGMENT_TIME_INDEX);
-    return append_at(fs, path.text, (uint64_t)tail->times_first * TIME_INDEX_ENTRY_BYTES,
-                     bytes_of(tail->bytes + offsets_bytes, (size_t)tail->times_count * TIME_INDEX_ENTRY_BYTES), sync);
-}
-
-void segment_index_tail_done(struct segment *segment, const struct segment_index_tail *tail)
-{
-    assert(segment->base_offset == tail->base_offset);
-    segment->offsets.written = tail->offsets_first + tail->offsets_count;
-    segment->times.written = tail->times_first + tail->times_count;
-}
-
-void segment_index_tail_deinit(struct segment_index_tail *tail)
-{
-    mem_free(tail->bytes);
-    *tail = (struct segment_index_tail){0};
 }

@@ -1,6 +1,7 @@
 /*
- * segment: one run of a log: the batches from base_offset on in one .log file, and its two indexes. This file keeps the
- * books (size, end, timestamps, index entries) and does the reading that needs no job; log.c decides when.
+ * segment: one run of a log: the batches from base_offset on in one .log file, and its indexes: of offsets, times and
+ * aborted transactions. This file keeps the books (size, end, timestamps, index entries) and does the reading that
+ * needs no job; log.c decides when.
  *
  * Always holds  base_offset <= end_offset; offsets and positions fit into 31 bits relative to the segment.
  * Threads       the log's owner. segment_load, segment_recover and segment_write_indexes block: in a job.
@@ -19,6 +20,7 @@
 #include "partition/log_config.h"
 #include "partition/offset_index.h"
 #include "partition/time_index.h"
+#include "partition/txn_index.h"
 
 #define SEGMENT_LOG        ".log"
 #define SEGMENT_INDEX      ".index"
@@ -40,10 +42,11 @@ struct segment {
     int64_t created_ms;           /* wall clock; for rolling where there is no timestamp */
     int64_t jitter_ms;            /* taken off segment.ms */
     uint32_t bytes_since_index;
-    bool settled; /* the .log and both indexes are synced as they will stay */
+    bool settled; /* the .log and its indexes are synced as they will stay */
     bool indexed; /* the indexes are in memory */
     struct offset_index offsets;
     struct time_index times;
+    struct txn_index *aborted;   /* NULL: there are none; loaded while indexed */
     struct fs_file *file;        /* NULL while closed */
     struct segment_job *opening; /* under way */
     uint32_t uses;               /* jobs that go by its files' names: they and the struct stay until it is 0 */
@@ -63,6 +66,15 @@ void segment_book(struct segment *segment, const struct batch_header *head, uint
                   int32_t index_interval_bytes);
 /* The final time index entry that a segment gets when it is closed or rolled. Lost without memory: only a hint. */
 void segment_seal_times(struct segment *segment);
+
+/* Room for more aborted transactions. ERR_NOMEM. */
+MUST_CHECK enum err segment_aborted_reserve(struct segment *segment, uint32_t count);
+/* Books it, where room was made. */
+void segment_aborted_add(struct segment *segment, const struct txn_index_entry *entry);
+/* It has a .txnindex file, whose entries are loaded when they are wanted. ERR_NOMEM. */
+MUST_CHECK enum err segment_aborted_found(struct segment *segment);
+/* There are entries that the file has not. */
+bool segment_aborted_unwritten(const struct segment *segment);
 
 /* Whether a batch like that has to go into a new segment (on-disk.md 4). */
 bool segment_is_full(const struct segment *segment, const struct log_config *config, size_t incoming_bytes,
@@ -108,14 +120,18 @@ MUST_CHECK enum err segment_read_indexes(struct fs *fs, const char *dir, int64_t
                                          uint64_t size, int32_t index_interval_bytes, struct offset_index *offsets,
                                          struct time_index *times);
 
-/* Index entries on their way to the files: a copy, so that the reactor may go on adding. */
+/* Index entries on their way to the files: a copy, so that the reactor may go on adding. Those of aborted transactions
+ * are always synced: they may be what a recovery begins with. */
 struct segment_index_tail {
     int64_t base_offset;
     uint32_t offsets_first; /* entries before these are in the file */
     uint32_t offsets_count;
     uint32_t times_first;
     uint32_t times_count;
-    uint8_t *bytes; /* both, formatted */
+    uint32_t aborted_first;
+    uint32_t aborted_count;
+    bool aborted_trim; /* what the file has behind aborted_first goes, even where nothing is added */
+    uint8_t *bytes;    /* all three, formatted */
 };
 /* Copies what is not yet in the files. ERR_NOMEM. */
 MUST_CHECK enum err segment_index_tail_take(const struct segment *segment, struct segment_index_tail *tail);

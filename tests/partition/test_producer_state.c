@@ -27,7 +27,7 @@ static enum err offer(struct batch_header batch, int64_t *duplicate_offset)
 
     *duplicate_offset = duplicate == NULL ? -1 : duplicate->last_offset - duplicate->offset_delta;
     if (err == ERR_OK && duplicate == NULL) {
-        producer_state_apply(&state, &batch, (struct bytes){0});
+        (void)producer_state_apply(&state, &batch, (struct bytes){0}, NULL);
         next_offset += batch.last_offset_delta + 1;
     }
     return err;
@@ -124,7 +124,8 @@ static void mark(int64_t id, int16_t epoch, bool commit)
     batch_set_base_offset(batch, next_offset++);
     batch_header_read(batch, &head);
     ck_assert_int_eq(producer_state_reserve(&state, &head), ERR_OK);
-    producer_state_apply(&state, &head, bytes_of(batch, size));
+    ck_assert_int_eq(producer_state_reserve_ended(&state, 1), ERR_OK);
+    (void)producer_state_apply(&state, &head, bytes_of(batch, size), NULL);
     mem_free(batch);
 }
 
@@ -211,7 +212,7 @@ START_TEST(silent_ones_expire)
     batch.attributes = BATCH_TRANSACTIONAL;
     batch.max_timestamp = 10;
     ck_assert_int_eq(offer(batch, &duplicate), ERR_OK);
-    producer_state_expire(&state, 5001);
+    producer_state_expire(&state, 5000);
     ck_assert_uint_eq(producer_state_count(&state), 2);
     ck_assert_ptr_null(producer_state_get(&state, 1));
     ck_assert_ptr_nonnull(producer_state_get(&state, 3)); /* its transaction is open */
