@@ -8,7 +8,7 @@
 #include "partition/segment.h"
 #include "partition/time_index.h"
 
-enum { INDEX_FILE_BYTES_MAX = 256 * 1024 * 1024, TXN_INDEX_ENTRY_BYTES = 34 };
+enum { INDEX_FILE_BYTES_MAX = 256 * 1024 * 1024 };
 
 static void say(const struct segment_check *segment, const struct index_check *index, enum log_weight weight,
                 int64_t offset, const char *text)
