@@ -19,10 +19,11 @@ LOGS = os.path.join(TOP, 'build', 'test-logs')
 CI = os.environ.get('CI') == 'true'
 
 # Seconds. Kept small enough for all of it to fit in a coffee break on two cores; CONTRIBUTING.md says the same.
-BUDGET = {'builds': 360, 'unit': 240, 'simulation': 300, 'clients': 360, 'fuzz': 120}
+BUDGET = {'builds': 360, 'unit': 240, 'simulation': 300, 'clients': 360, 'faults': 120, 'fuzz': 120}
 PATIENCE = os.environ.get('OTTLA_TEST_PATIENCE') or '1'
 
 FETCH_SECONDS_MAX = 900  # the clients' packages, once a machine
+FAULT_SUITES = ('full_disk',)  # real file systems that fill up and lose power
 MEMORY_TESTS = r'wire\.test_hostile_frames$'  # AddressSanitizer keeps what was freed for a while
 # What makes all threads of the broker meet. A race ends the broker with an exit code of its own when it is stopped.
 RACE_TESTS = r'^(kcat\.|librdkafka\.test_(single|every|kill_under_load$)|wire\.test_(fetch|create|delete|metadata|many|idempotent))'
@@ -239,7 +240,7 @@ def clients(suite):
         print_tail(output, 'clients-setup')
     print(f'  fetched what they need ({time.monotonic() - since:.0f} s, not of their share)', flush=True)
     suite.started = time.monotonic()
-    suite.step('stock clients and tools, ASan and UBSan', ['integration/run', broker, '-k', f'^(?!{MEMORY_TESTS})'], 'clients')
+    suite.step('stock clients and tools, ASan and UBSan', ['integration/run', broker, '-k', f'^(?!{MEMORY_TESTS}|{"|".join(FAULT_SUITES)})'], 'clients')
     if built(suite, 'release'):
         suite.step('resident memory, release build', ['integration/run', 'build/release/src/ottla', '-k', MEMORY_TESTS],
                    'clients-memory')
@@ -247,10 +248,23 @@ def clients(suite):
     if built(suite, 'release') and built(suite, 'tsan'):
         suite.step('stock clients, TSan', ['integration/run', 'build/tsan/src/ottla', '--build', 'build/release', '-k', RACE_TESTS],
                    'clients-tsan', counts=False)
-    with open(os.path.join(LOGS, 'clients.log'), encoding='utf-8', errors='replace') as log:
-        for name, why in re.findall(r'^---- (\S+): not run: (.*)$', log.read(), re.M):
+    name_not_run(suite, 'clients')
+
+
+def name_not_run(suite, log):
+    """What integration/run left out; it has counted it."""
+    with open(os.path.join(LOGS, log + '.log'), encoding='utf-8', errors='replace') as file:
+        for name, why in re.findall(r'^---- (\S+): not run: (.*)$', file.read(), re.M):
             print(f'  not run: {name}: {why}' + (' (a failure, since CI=true)' if CI else ''), flush=True)
-            suite.not_run.append(name)  # integration/run has counted it
+            suite.not_run.append(name)
+
+
+def faults(suite):
+    """Disks that fill up and lose power, on file systems of the tests' own."""
+    if not all([built(suite, flavour) for flavour in ('release', 'asan')]):
+        return
+    suite.step('a full disk, ASan and UBSan', ['integration/run', 'build/asan/src/ottla', 'full_disk'], 'faults-full-disk')
+    name_not_run(suite, 'faults-full-disk')
 
 
 def fuzz(suite):
@@ -276,7 +290,7 @@ def fuzz(suite):
                                               *known], target)
 
 
-SUITES = {'builds': builds, 'unit': unit, 'simulation': simulation, 'clients': clients, 'fuzz': fuzz}
+SUITES = {'builds': builds, 'unit': unit, 'simulation': simulation, 'clients': clients, 'faults': faults, 'fuzz': fuzz}
 
 
 def main(names):

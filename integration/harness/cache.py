@@ -13,6 +13,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from . import volumes
+
 INTEGRATION = Path(__file__).resolve().parent.parent
 CACHE = Path(os.environ.get("OTTLA_CACHE") or Path.home() / ".cache" / "ottla")
 
@@ -107,6 +109,8 @@ def missing(need):
         return _uncached("the Python clients", python_venv() / "complete")
     if need == "kcat":
         return None if shutil.which("kcat") else "kcat is missing"
+    if need in volumes.MAKE:
+        return volumes.missing(need)
     raise ValueError(need)
 
 

@@ -328,7 +328,10 @@ void dir_space_look(struct dir_space *space)
 
 int64_t dir_space_pause_ns(const struct dir_space *space)
 {
-    return space->state == DIR_SPACE_FULL ? DIR_SPACE_LOOK_FULL_NS : DIR_SPACE_LOOK_NS;
+    double room = (double)atomic_load_explicit(&space->room_bytes, memory_order_relaxed);
+    bool soon = room < space->shrinking * DIR_SPACE_SOON_SECONDS;
+
+    return space->state == DIR_SPACE_FULL || soon ? DIR_SPACE_LOOK_SOON_NS : DIR_SPACE_LOOK_NS;
 }
 
 /* --- life --- */

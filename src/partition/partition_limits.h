@@ -17,9 +17,10 @@
 #define PARTITION_DELETE_DELAY_MS_MAX (INT64_C(100) * 366 * 86400000)
 #define PARTITION_LOAD_FULL_NS        INT64_C(1000000000) /* where the disk was full: there is no hurry, and no end */
 
-/* Free space is looked at so often; where producers are refused, they are not to wait long for room. */
+/* Free space is looked at so often; oftener where producers are refused, or will be soon at this rate. */
 #define DIR_SPACE_LOOK_NS      INT64_C(1000000000)
-#define DIR_SPACE_LOOK_FULL_NS INT64_C(250000000)
+#define DIR_SPACE_LOOK_SOON_NS INT64_C(250000000)
+#define DIR_SPACE_SOON_SECONDS 10.0
 #define DIR_SPACE_SAY_EVERY_NS INT64_C(600000000000) /* ten minutes: whoever reads the log meets it */
 #define DIR_SPACE_RATE_SECONDS 300.0                 /* a forecast looks back so far: over a burst, not over a day */
 /* Below these shares of the volume, or bytes where those are less, the disk counts as filling up, and as full. */
