@@ -7,6 +7,7 @@
 #include "protocol/gen/api_versions.h"
 #include "protocol/gen/create_partitions.h"
 #include "protocol/gen/create_topics.h"
+#include "protocol/gen/delete_records.h"
 #include "protocol/gen/delete_topics.h"
 #include "protocol/gen/describe_cluster.h"
 #include "protocol/gen/describe_configs.h"
@@ -16,6 +17,7 @@
 #include "protocol/gen/init_producer_id.h"
 #include "protocol/gen/list_offsets.h"
 #include "protocol/gen/metadata.h"
+#include "protocol/gen/offset_for_leader_epoch.h"
 #include "protocol/gen/produce.h"
 
 enum { BOUND_BYTES_BASE = 64 * 1024 };
@@ -59,8 +61,12 @@ static const struct api table[] = {
       bound_by_frame, THROTTLE(create_topics_response), handle_create_topics, MESSAGES(create_topics) },
     { API_DELETE_TOPICS, "DeleteTopics", 1, 1, 6, BOTH, GATE(MAY_DELETE, ON_TOPIC), QUOTA_MUTATION, false, true, NULL,
       bound_by_frame, THROTTLE(delete_topics_response), handle_delete_topics, MESSAGES(delete_topics) },
+    { API_DELETE_RECORDS, "DeleteRecords", 0, 0, 2, ON_BROKER, GATE(MAY_DELETE, ON_TOPIC), QUOTA_REQUEST, false, false, NULL,
+      bound_by_frame, THROTTLE(delete_records_response), handle_delete_records, MESSAGES(delete_records) },
     { API_INIT_PRODUCER_ID, "InitProducerId", 0, 0, 5, ON_BROKER, GATE(MAY_IDEMPOTENT_WRITE, ON_CLUSTER), QUOTA_REQUEST, false, false, NULL,
       bound_by_frame, THROTTLE(init_producer_id_response), handle_init_producer_id, MESSAGES(init_producer_id) },
+    { API_OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", 2, 2, 4, ON_BROKER, GATE(MAY_DESCRIBE, ON_TOPIC), QUOTA_REQUEST, false, false, NULL,
+      bound_by_frame, THROTTLE(offset_for_leader_epoch_response), handle_offset_for_leader_epoch, MESSAGES(offset_for_leader_epoch) },
     { API_DESCRIBE_CONFIGS, "DescribeConfigs", 1, 1, 4, BOTH, GATE(MAY_DESCRIBE_CONFIGS, ON_TOPIC), QUOTA_REQUEST, false, false, NULL,
       bound_by_frame, THROTTLE(describe_configs_response), handle_describe_configs, MESSAGES(describe_configs) },
     { API_ALTER_CONFIGS, "AlterConfigs", 0, 0, 2, BOTH, GATE(MAY_ALTER_CONFIGS, ON_TOPIC), QUOTA_REQUEST, false, true, NULL,

@@ -29,7 +29,8 @@ enum {
     SHARD_DRAIN_MS_MAX = 5000,         /* of a stop: who has not taken its replies by then is cut off */
     SHARD_SESSIONS_MEMORY_DIVISOR = 4, /* of the node's memory, for fetch sessions of all shards; then none is cached */
     SHARD_PARTITIONS_MAX = 1 << 20,    /* far over what a node's memory holds; more are not followed, and said so */
-    OUTBOX_RETRY_MS = 1,               /* a mailbox that was full is tried again: it drains in less */
+    RETENTION_TURN_PARTITIONS = 1000, /* looked at in one turn: tens of microseconds where there is nothing to delete */
+    OUTBOX_RETRY_MS = 1,              /* a mailbox that was full is tried again: it drains in less */
 
     /* --- one node --- */
     BROKER_REACTORS_MAX = 256,                       /* more cores than any host we aim at */
@@ -50,6 +51,9 @@ enum {
     CONFIG_FILE_BYTES_MAX = 1024 * 1024, /* a thousand times Kafka's own example; refused */
     CONFIG_PLACES_MAX = 14,              /* places that may give one key a value; more are left out of what is told */
 };
+
+/* A longer interval would overflow the timer: a century. */
+#define RETENTION_INTERVAL_MS_MAX (INT64_C(100) * 366 * 86400000)
 
 /* A fetch session that nobody used for so long gives way to a new one; Kafka's number. */
 #define FETCH_SESSION_IDLE_NS (INT64_C(120) * 1000 * 1000 * 1000)

@@ -18,6 +18,7 @@ struct api_metrics {
 struct broker_metrics {
     struct metrics *metrics;
     struct metric refused;
+    struct metric clock_doubted;
     struct api_metrics apis[]; /* by row */
 };
 
@@ -40,6 +41,9 @@ enum err broker_metrics_new(struct broker_metrics **out)
     }
     metrics->refused = metrics_add_counter(metrics->metrics, "ottla_requests_refused_total",
                                            "Requests that closed their connection: not served, or not parsed.");
+    metrics->clock_doubted =
+        metrics_add_gauge(metrics->metrics, "ottla_wall_clock_doubted",
+                          "1 while a jump of the wall clock keeps anything from being deleted by its age.");
     for (uint32_t i = 0; i < api_count(); i++) {
         struct api_metrics *api = &metrics->apis[i];
 
@@ -82,6 +86,11 @@ void broker_metrics_count(const struct broker_metrics *metrics, struct metrics_b
 void broker_metrics_refuse(const struct broker_metrics *metrics, struct metrics_block *block)
 {
     metrics_count(block, metrics->refused, 1);
+}
+
+void broker_metrics_doubt_clock(const struct broker_metrics *metrics, struct metrics_block *block, bool doubted)
+{
+    metrics_set(block, metrics->clock_doubted, doubted);
 }
 
 uint64_t broker_metrics_requests(const struct broker_metrics *metrics, int16_t api_key)

@@ -28,7 +28,7 @@ enum { NUMBER_CHARS_MAX = 63, NAME_CHARS_MAX = 127 };
 #define NO_REPORTERS       {CONFIG_WITHOUT_EFFECT, "there are no metric reporters"}
 #define NO_PURGATORY       {CONFIG_WITHOUT_EFFECT, "what waits is kept in lists that need no purge"}
 #define NO_CLEANER         {CONFIG_WITHOUT_EFFECT, "there is no compaction yet"}
-#define NO_RETENTION       {CONFIG_WITHOUT_EFFECT, "nothing is deleted by age or size yet"}
+#define METADATA_KEPT      {CONFIG_WITHOUT_EFFECT, "nothing of the metadata log is deleted yet"}
 #define NO_PREALLOCATION   {CONFIG_WITHOUT_EFFECT, "segments grow as they are written"}
 #define NO_CORDONS         {CONFIG_WITHOUT_EFFECT, "log directories cannot be cordoned yet"}
 #define NO_PAGED_TOPICS    {CONFIG_WITHOUT_EFFECT, "there is no DescribeTopicPartitions yet"}

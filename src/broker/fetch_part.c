@@ -149,7 +149,8 @@ static bool diverges(const struct partition *partition, const struct fetch_entry
 
     if (entry->last_fetched_epoch < 0)
         return false;
-    partition_epoch_end(partition, entry->last_fetched_epoch, &epoch, &end);
+    if (partition_epoch_end(partition, -1, entry->last_fetched_epoch, &epoch, &end) != ERR_OK)
+        return true; /* the read will say what is wrong */
     return epoch < entry->last_fetched_epoch || end < entry->offset;
 }
 

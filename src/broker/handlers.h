@@ -12,6 +12,7 @@ api_handle_fn handle_alter_configs;
 api_handle_fn handle_api_versions;
 api_handle_fn handle_create_partitions;
 api_handle_fn handle_create_topics;
+api_handle_fn handle_delete_records;
 api_handle_fn handle_delete_topics;
 api_handle_fn handle_describe_cluster;
 api_handle_fn handle_describe_configs;
@@ -21,6 +22,7 @@ api_handle_fn handle_incremental_alter_configs;
 api_handle_fn handle_init_producer_id;
 api_handle_fn handle_list_offsets;
 api_handle_fn handle_metadata;
+api_handle_fn handle_offset_for_leader_epoch;
 api_handle_fn handle_produce;
 
 /* The node stops: fetches that wait answer with what there is. */

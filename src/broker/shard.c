@@ -8,6 +8,7 @@
 #include "broker/dynamic_config.h"
 #include "broker/fetch_part.h"
 #include "broker/handlers.h"
+#include "broker/retention.h"
 #include "broker/topic_config.h"
 
 struct partition_key partition_key_of(struct uuid topic_id, int32_t index)
@@ -132,6 +133,8 @@ enum err shard_init(struct shard *shard, struct broker *broker, struct loop *loo
     shard->sessions.context = shard;
     /* Half of the descriptors are for connections, half for files. */
     partition_files_init(&shard->files, broker->env.descriptors_max / 2 / homes);
+    clock_guard_init(&shard->clock_guard, config_long(broker->config, CONFIG_OTTLA_CLOCK_JUMP_MAX_MS),
+                     clock_wall_ms(broker->env.clock), clock_mono_ns(broker->env.clock));
     shard->envs = mem_calloc(broker->dir_count, sizeof(*shard->envs));
     shard->dirs = mem_calloc(broker->dir_count, sizeof(*shard->dirs));
     if (shard->envs == NULL || shard->dirs == NULL)
@@ -143,6 +146,7 @@ enum err shard_init(struct shard *shard, struct broker *broker, struct loop *loo
             .fs = broker->env.fs,
             .loop = loop,
             .clock = broker->env.clock,
+            .clock_guard = &shard->clock_guard,
             .rng = broker->env.rng,
             .log = &broker->log,
             .files = &shard->files,
@@ -338,53 +342,6 @@ static void closed(struct partition_close *op)
     settle(shard);
 }
 
-static enum err note(struct shard *shard, const struct hosted *hosted, bool is_end)
-{
-    const struct partition *partition = hosted->partition;
-    struct bytes topic = partition_topic(partition);
-    struct partition_note *made = mem_calloc(1, sizeof(*made) + topic.size + 1);
-
-    if (made == NULL)
-        return ERR_NOMEM;
-    memcpy(made->topic, topic.data, topic.size);
-    made->dir = hosted->dir;
-    made->index = partition_index(partition);
-    /* A clean close syncs what is not yet synced. */
-    made->recovery_point = is_end ? partition_end_offset(partition) : partition_synced_offset(partition);
-    made->start_offset = partition_start_offset(partition);
-    made->high_watermark = partition_high_watermark(partition);
-    made->next = shard->notes;
-    shard->notes = made;
-    return ERR_OK;
-}
-
-void partition_notes_free(struct partition_note *notes)
-{
-    while (notes != NULL) {
-        struct partition_note *next = notes->next;
-
-        mem_free(notes);
-        notes = next;
-    }
-}
-
-static bool can_be_noted(const struct hosted *hosted)
-{
-    return hosted->partition != NULL && !hosted->failed && partition_is_ready(hosted->partition) &&
-           !partition_is_failed(hosted->partition);
-}
-
-enum err shard_note_partitions(struct shard *shard)
-{
-    void *value = NULL;
-    enum err err = ERR_OK;
-
-    for (uint32_t cursor = 0; err == ERR_OK && map_next(&shard->hosted, &cursor, NULL, &value);)
-        if (can_be_noted(value))
-            err = note(shard, value, false);
-    return err;
-}
-
 static void unhost(struct shard *shard, struct hosted *hosted, bool delete)
 {
     struct partition *partition = hosted->partition;
@@ -410,7 +367,7 @@ void shard_close(struct shard *shard, void (*settled)(struct shard *shard))
     shard->settled = settled;
     fetch_sessions_close_all(&shard->sessions);
     for (uint32_t cursor = 0; map_next(&shard->hosted, &cursor, NULL, &value);) {
-        if (!can_be_noted(value) || note(shard, value, true) != ERR_OK)
+        if (!shard_can_note(value) || shard_note(shard, value, true) != ERR_OK)
             shard->close_failed = true;
         unhost(shard, value, false);
     }
@@ -434,6 +391,8 @@ void shard_serve(struct shard *shard)
     for (uint32_t i = 0; i < shard->held_count; i++)
         connections_accepted(shard->held[i].listener, shard->held[i].stream);
     shard->held_count = 0;
+    if (shard->index < shard->broker->env.reactor_count)
+        retention_begin(shard);
 }
 
 static void drain_is_too_long(struct loop_timer *timer)
@@ -448,6 +407,7 @@ static void drain_is_too_long(struct loop_timer *timer)
 void shard_drain(struct shard *shard)
 {
     shard->stopping = true;
+    retention_end(shard);
     for (uint32_t i = 0; i < shard->held_count; i++)
         net_close(shard->held[i].stream, false);
     shard->held_count = 0;

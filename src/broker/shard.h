@@ -103,6 +103,10 @@ struct shard {
     struct metadata_listener listener;
     struct map hosted; /* by struct partition_key, of struct hosted */
     struct partition_files files;
+    struct clock_guard clock_guard;
+    struct loop_timer retention_timer;
+    uint32_t retention_cursor;  /* where the present check goes on; 0: at the beginning */
+    int64_t retention_due_ns;   /* of the check after it */
     struct partition_env *envs; /* one for each log directory */
     struct shard_dir *dirs;     /* likewise */
     struct outbox outbox;       /* work for other shards */
@@ -152,6 +156,10 @@ void shard_accepted(struct shard *shard, struct connection_listener *listener, s
 /* The node stops: nothing waits any more, what was asked is answered, connections close. drained_task is posted once
  * all are closed: those whose clients take no replies after SHARD_DRAIN_MS_MAX, too. */
 void shard_drain(struct shard *shard);
+/* Whether its offsets are known. */
+bool shard_can_note(const struct hosted *hosted);
+/* is_end: it is about to be closed cleanly. ERR_NOMEM. */
+MUST_CHECK enum err shard_note(struct shard *shard, const struct hosted *hosted, bool is_end);
 /* Notes all partitions that are loaded. ERR_NOMEM: some are missing. */
 MUST_CHECK enum err shard_note_partitions(struct shard *shard);
 void partition_notes_free(struct partition_note *notes);

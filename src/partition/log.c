@@ -159,12 +159,21 @@ static void timer_fired(struct loop_timer *timer)
     log_timer_set(log);
 }
 
+bool log_trusts_wall_clock(const struct partition_log *log)
+{
+    struct clock_guard *guard = log->env->clock_guard;
+
+    return guard == NULL || !log->adopted ||
+           clock_guard_trusts(guard, clock_wall_ms(log->env->clock), clock_mono_ns(log->env->clock));
+}
+
 void log_producers_expire(struct partition_log *log)
 {
     int64_t expiry_ms =
         log->env->limits.producer_expiry_ms > 0 ? log->env->limits.producer_expiry_ms : PARTITION_PRODUCER_EXPIRY_MS;
 
-    producer_state_expire(&log->producers, clock_wall_ms(log->env->clock) - expiry_ms);
+    if (log_trusts_wall_clock(log))
+        producer_state_expire(&log->producers, clock_wall_ms(log->env->clock) - expiry_ms);
 }
 
 void partition_log_adopt(struct partition_log *log)

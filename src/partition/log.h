@@ -210,6 +210,12 @@ void partition_log_find(struct partition_log *log, struct log_find *op);
 /* Records below offset (at most the end offset) are deleted: no read finds them from here on, and segments that lie
  * wholly below it are removed. Nothing happens where the log starts there or later already. */
 void partition_log_move_start(struct partition_log *log, int64_t offset);
+/*
+ * Retention as the topic's configuration has it (replication.md 10): whole segments go, oldest first, by the time of
+ * their newest record and by the log's size; none whose records reach beyond limit (the high watermark). Where all go,
+ * an empty one is begun first. Nothing goes by its age while the wall clock is not to be believed.
+ */
+void partition_log_retain(struct partition_log *log, int64_t limit);
 
 /* --- facts --- */
 

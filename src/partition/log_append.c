@@ -18,6 +18,7 @@ struct log_append_job {
     int64_t base_offset;
     struct segment *made;
     bool sync_topic_id;
+    bool for_append;      /* the first in the queue asked for it */
     struct fs_file *file; /* out; of LOG_JOB_CUT and LOG_JOB_RELIEVE in, a reference */
     /* roll */
     struct segment *sealed;
@@ -48,7 +49,8 @@ static void make_segment(struct log_append_job *job)
     log_path_segment(&path, log->dir, job->base_offset, SEGMENT_LOG);
     do
         job->err = fs_open(log->env->fs, path.text, FS_READ | FS_WRITE | FS_CREATE | FS_TRUNCATE, &job->file);
-    while (job->err == ERR_NO_SPACE && log->essential && dir_space_relieve(log->env->space, &relief));
+    while (job->err == ERR_NO_SPACE && (log->essential || !job->for_append) &&
+           dir_space_relieve(log->env->space, &relief));
 }
 
 /* An essential append has found no room: what it left is cut off, and some of the reserve given back for it. */
@@ -164,10 +166,12 @@ static void append_job_done(struct loop_job *base)
                                 : job->kind == LOG_JOB_RELIEVE ? "append cut back"
                                                                : "segment not made");
         log->relief = (struct dir_relief){0};
-        if (job->kind != LOG_JOB_CUT)
+        if (job->kind == LOG_JOB_RELIEVE || job->for_append)
             first_fail(log, err);
+        log->retain_limit = -1; /* the next check tries again */
     }
     job_free(job);
+    log_retain_go_on(log);
     log_appends_drain(log);
     log_job_ended(log);
 }
@@ -183,7 +187,7 @@ static void submit(struct partition_log *log, struct log_append_job *job)
 }
 
 /* Begins a segment at base_offset; with a segment before it, that one is sealed. */
-static enum err segment_make(struct partition_log *log, int64_t base_offset)
+static enum err segment_make(struct partition_log *log, int64_t base_offset, bool for_append)
 {
     struct segment *last = log_last_segment(log);
     struct log_append_job *job = NULL;
@@ -196,6 +200,7 @@ static enum err segment_make(struct partition_log *log, int64_t base_offset)
         return ERR_NOMEM;
     job->kind = last == NULL ? LOG_JOB_CREATE : LOG_JOB_ROLL;
     job->base_offset = base_offset;
+    job->for_append = for_append;
     job->sync_topic_id = log->topic_id_unsynced;
     job->snapshot_old = -1;
     job->made = mem_alloc(sizeof(*job->made));
@@ -205,13 +210,14 @@ static enum err segment_make(struct partition_log *log, int64_t base_offset)
     }
     segment_init(job->made, base_offset, clock_wall_ms(log->env->clock));
     if (last != NULL) {
-        segment_seal_times(last);
+        if (last->indexed) /* else its files have what they will have */
+            segment_seal_times(last);
         last->settled = false;
         job->sealed = last;
         if (log->snapshot_offset >= 0 && !log_is_segment_base(log, log->snapshot_offset))
             job->snapshot_old = log->snapshot_offset;
         /* Where another job has them in hand, the next sync writes what is missing. */
-        if (!log->sync_has_tails && !log->giving_back)
+        if (last->indexed && !log->sync_has_tails && !log->giving_back)
             err = segment_index_tail_take(last, &job->tail);
         if (err == ERR_OK)
             err = producer_state_format(&log->producers, &job->snapshot, &job->snapshot_size);
@@ -356,6 +362,8 @@ static void run_book(struct partition_log *log, struct segment *segment, const s
         log->unsynced_messages += header.record_count;
         rest = bytes_of(rest.data + header.size, rest.size - header.size);
     }
+    if (segment->max_timestamp < 0)
+        segment->modified_ms = clock_wall_ms(log->env->clock);
     segment->settled = false;
     dir_space_take(log->env->space, op->size);
     log->size += op->size;
@@ -409,7 +417,7 @@ static bool append_one(struct partition_log *log, struct log_append *op)
     }
     if (segment == NULL || segment_is_full(segment, &log->config, op->size, run.max_timestamp, run.end_offset - 1,
                                            clock_wall_ms(log->env->clock))) {
-        op->err = segment_make(log, run.first.base_offset);
+        op->err = segment_make(log, run.first.base_offset, true);
         return op->err != ERR_OK;
     }
     op->err = run_admit(log, segment, op, &run);
@@ -430,6 +438,26 @@ static bool append_one(struct partition_log *log, struct log_append *op)
     return true;
 }
 
+/* A last segment that is open is not closed meanwhile: what it still has to write is written by the roll. */
+static void roll_now(struct partition_log *log)
+{
+    const struct segment *last = log_last_segment(log);
+    enum err err = ERR_OK;
+
+    log->roll_wanted = false;
+    if (last == NULL || last->base_offset == log->end_offset)
+        return;
+    err = segment_make(log, log->end_offset, false);
+    if (err != ERR_OK)
+        log->retain_limit = -1; /* no memory; the next check tries again */
+}
+
+void log_roll(struct partition_log *log)
+{
+    log->roll_wanted = true;
+    log_appends_drain(log);
+}
+
 void log_appends_drain(struct partition_log *log)
 {
     bool moved = false;
@@ -437,6 +465,8 @@ void log_appends_drain(struct partition_log *log)
     if (log->draining)
         return;
     log->draining = true;
+    if (log->roll_wanted && log->append_job == NULL && log->closing == NULL && !log->failed)
+        roll_now(log);
     while (log->append_job == NULL && !list_is_empty(&log->appends)) {
         struct log_append *op = LIST_ENTRY(list_take_first(&log->appends), struct log_append, node);
         int64_t end_before = log->end_offset;

@@ -62,6 +62,8 @@ struct partition_log {
     bool has_aborted;       /* some segment may have aborted transactions */
 
     struct log_removal *removal; /* of segments; NULL: nothing is to be done */
+    bool roll_wanted;            /* before the next append, or without any */
+    int64_t retain_limit;        /* that roll is for a retention up to here; -1: it is not */
 
     uint32_t jobs; /* under way; the log is freed when there are none */
     struct partition_log_close *closing;
@@ -102,6 +104,9 @@ void log_tell_change(struct partition_log *log);
 void log_job_started(struct partition_log *log);
 /* The last of a closing log goes on with the close. Nothing of the log may be used after it. */
 void log_job_ended(struct partition_log *log);
+/* Whether what deletes may go by the wall clock. */
+bool log_trusts_wall_clock(const struct partition_log *log);
+
 /* Forgets the producers that have been silent for producer.id.expiration.ms. */
 void log_producers_expire(struct partition_log *log);
 
@@ -163,10 +168,14 @@ void log_removal_free(struct partition_log *log);
 
 /* Removes the segments that lie wholly below the start, but for those that are being replaced. */
 void log_remove_below_start(struct partition_log *log);
+/* A segment was begun: what waited for it is removed. */
+void log_retain_go_on(struct partition_log *log);
 
 /* --- log_append.c --- */
 
 void log_appends_drain(struct partition_log *log);
+/* Begins a new segment at the end, where the last one is not empty. */
+void log_roll(struct partition_log *log);
 void log_appends_fail(struct partition_log *log, enum err err);
 
 /* --- log_read.c --- */

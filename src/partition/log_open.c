@@ -457,6 +457,7 @@ static enum err log_new(const struct partition_env *env, const struct partition_
     log->config = spec->config;
     log->essential = spec->essential;
     log->snapshot_offset = -1;
+    log->retain_limit = -1;
     list_init(&log->appends);
     list_init(&log->syncs);
     list_init(&log->reads);

@@ -150,9 +150,11 @@ static void log_changed(void *context)
         return;
     }
     high_watermark = high_watermark_of(partition);
-    if (high_watermark <= partition->high_watermark)
+    if (high_watermark <= partition->high_watermark &&
+        partition_log_start_offset(partition->log) == partition->told_start_offset)
         return;
-    watermark_set(partition, high_watermark);
+    watermark_set(partition, high_watermark > partition->high_watermark ? high_watermark : partition->high_watermark);
+    partition->told_start_offset = partition_log_start_offset(partition->log);
     watches_tell(partition); /* first: a consumer is not to see less than a producer was told */
     acks_complete(partition);
 }
@@ -176,6 +178,11 @@ static void loading_release(struct partition *partition)
         partition_read_start(LIST_ENTRY(node, struct partition_read, node));
     while ((node = list_take_first(&partition->offsets_loading)) != NULL)
         partition_offsets_start(LIST_ENTRY(node, struct partition_offsets, node));
+    while ((node = list_take_first(&partition->waits_loading)) != NULL) {
+        struct partition_wait *wait = LIST_ENTRY(node, struct partition_wait, node);
+
+        wait->done(wait, partition);
+    }
 }
 
 static enum err take_log(struct partition *partition, struct partition_log *log, const struct load_job *job)
@@ -185,6 +192,7 @@ static enum err take_log(struct partition *partition, struct partition_log *log,
     partition_log_adopt(log);
     partition_log_on_change(log, log_changed, partition);
     watermark_set(partition, high_watermark_of(partition));
+    partition->told_start_offset = partition_log_start_offset(log);
     if (job->recovery.segments_recovered > 0)
         log_info(partition->env->log,
                  "partition recovered topic=%s partition=%" PRId32 " end_offset=%" PRId64 " bytes_scanned=%" PRIu64
@@ -316,6 +324,7 @@ enum err partition_new(const struct partition_env *env, const struct partition_s
     list_init(&made->appends_loading);
     list_init(&made->reads_loading);
     list_init(&made->offsets_loading);
+    list_init(&made->waits_loading);
     list_init(&made->watches_armed);
     list_init(&made->watches_told);
     if (made->topic != NULL)
@@ -475,93 +484,16 @@ int64_t partition_readable_end(const struct partition *partition, enum partition
 
 /* --- facts and changes --- */
 
-int64_t partition_start_offset(const struct partition *partition)
+enum err partition_epoch_end(const struct partition *partition, int32_t current_leader_epoch, int32_t epoch,
+                             int32_t *found_epoch, int64_t *end_offset)
 {
-    return partition->log == NULL ? 0 : partition_log_start_offset(partition->log);
-}
+    enum err err = partition_check(partition, current_leader_epoch);
 
-int64_t partition_end_offset(const struct partition *partition)
-{
-    return partition->log == NULL ? 0 : partition_log_end_offset(partition->log);
-}
-
-int64_t partition_synced_offset(const struct partition *partition)
-{
-    return partition->log == NULL ? 0 : partition_log_synced_offset(partition->log);
-}
-
-int64_t partition_recovery_point(const struct partition *partition)
-{
-    return partition->log == NULL ? 0 : partition_log_recovery_point(partition->log);
-}
-
-int64_t partition_high_watermark(const struct partition *partition)
-{
-    return partition->high_watermark;
-}
-
-int64_t partition_last_stable_offset(const struct partition *partition)
-{
-    int64_t unstable = partition->log == NULL ? INT64_MAX : partition_log_first_unstable_offset(partition->log);
-
-    /* A snapshot may tell of a transaction whose first records are deleted: what is left of it is not stable. */
-    if (unstable < partition_start_offset(partition))
-        unstable = partition_start_offset(partition);
-    return unstable < partition->high_watermark ? unstable : partition->high_watermark;
-}
-
-int32_t partition_leader_epoch(const struct partition *partition)
-{
-    return partition->leader_epoch;
-}
-
-uint64_t partition_size(const struct partition *partition)
-{
-    return partition->log == NULL ? 0 : partition_log_size(partition->log);
-}
-
-bool partition_is_ready(const struct partition *partition)
-{
-    return partition->state == PARTITION_READY;
-}
-
-bool partition_is_failed(const struct partition *partition)
-{
-    return partition->state == PARTITION_UNUSABLE ||
-           (partition->state == PARTITION_READY && partition_log_failed(partition->log));
-}
-
-bool partition_is_gone(const struct partition *partition)
-{
-    return partition->state == PARTITION_GONE;
-}
-
-struct bytes partition_topic(const struct partition *partition)
-{
-    return bytes_of(partition->topic, partition->topic_size);
-}
-
-struct uuid partition_topic_id(const struct partition *partition)
-{
-    return partition->topic_id;
-}
-
-int32_t partition_index(const struct partition *partition)
-{
-    return partition->index;
-}
-
-const struct log_config *partition_config(const struct partition *partition)
-{
-    return &partition->config;
-}
-
-void partition_epoch_end(const struct partition *partition, int32_t epoch, int32_t *found_epoch, int64_t *end_offset)
-{
     *found_epoch = -1;
     *end_offset = -1;
-    if (partition->state == PARTITION_READY)
+    if (err == ERR_OK)
         partition_log_epoch_end(partition->log, epoch, found_epoch, end_offset);
+    return err;
 }
 
 void partition_set_config(struct partition *partition, const struct log_config *config)

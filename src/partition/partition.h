@@ -217,6 +217,27 @@ struct partition_offsets {
 };
 void partition_offsets(struct partition *partition, struct partition_offsets *op);
 
+/* --- deletion from the beginning --- */
+
+/* Waits for the partition to be loaded, or for that to have failed. */
+struct partition_wait {
+    void (*done)(struct partition_wait *wait, struct partition *partition);
+    struct list_node node; /* the partition's */
+};
+void partition_when_ready(struct partition *partition, struct partition_wait *wait);
+
+enum { PARTITION_DELETE_TO_HIGH_WATERMARK = -1 };
+/*
+ * DeleteRecords, on a partition that is loaded: records below offset go. low_watermark: out, where the log starts now;
+ * -1 with an error.
+ *
+ * ERR_OFFSET_OUT_OF_RANGE (below 0, above the high watermark), ERR_POLICY_VIOLATION (a topic that only compacts),
+ * ERR_NOT_LEADER_OR_FOLLOWER, ERR_UNKNOWN_TOPIC_OR_PARTITION, ERR_KAFKA_STORAGE_ERROR.
+ */
+MUST_CHECK enum err partition_delete_records(struct partition *partition, int64_t offset, int64_t *low_watermark);
+/* Retention by age and size, now; nothing that lies above the high watermark goes. */
+void partition_retain(struct partition *partition);
+
 /* --- facts and changes --- */
 
 int64_t partition_start_offset(const struct partition *partition);
@@ -234,8 +255,10 @@ struct bytes partition_topic(const struct partition *partition);
 struct uuid partition_topic_id(const struct partition *partition);
 int32_t partition_index(const struct partition *partition);
 const struct log_config *partition_config(const struct partition *partition);
-/* OffsetForLeaderEpoch; (-1, -1) when undefined. */
-void partition_epoch_end(const struct partition *partition, int32_t epoch, int32_t *found_epoch, int64_t *end_offset);
+/* OffsetForLeaderEpoch, on a partition that is loaded; (-1, -1) when undefined. ERR_FENCED_LEADER_EPOCH,
+ * ERR_UNKNOWN_LEADER_EPOCH, ERR_NOT_LEADER_OR_FOLLOWER, ERR_UNKNOWN_TOPIC_OR_PARTITION, ERR_KAFKA_STORAGE_ERROR. */
+MUST_CHECK enum err partition_epoch_end(const struct partition *partition, int32_t current_leader_epoch, int32_t epoch,
+                                        int32_t *found_epoch, int64_t *end_offset);
 
 void partition_set_config(struct partition *partition, const struct log_config *config);
 /* This node leads from here on in that epoch (never below the present one; the same one changes nothing). ERR_NOMEM. */

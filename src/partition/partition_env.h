@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/clock_guard.h"
 #include "base/err.h"
 #include "base/fs.h"
 #include "base/list.h"
@@ -48,6 +49,7 @@ struct partition_env {
     struct fs *fs;
     struct loop *loop; /* the home reactor's */
     struct clock *clock;
+    struct clock_guard *clock_guard; /* the home reactor's; NULL: the wall clock is always believed */
     struct rng *rng;
     struct log *log;
     struct partition_files *files;

@@ -1,6 +1,6 @@
 /*
- * partition_internal: what the files of a partition share: partition.c (life, watermarks, watches), partition_append.c,
- * partition_read.c, partition_offsets.c. Nobody else includes it.
+ * partition_internal: what the files of a partition share: partition.c (life, watermarks, watches), partition_facts.c,
+ * partition_append.c, partition_read.c, partition_offsets.c, partition_retain.c. Nobody else includes it.
  */
 #ifndef OTTLA_PARTITION_PARTITION_INTERNAL_H
 #define OTTLA_PARTITION_PARTITION_INTERNAL_H
@@ -29,6 +29,8 @@ struct partition {
     struct list appends_loading; /* operations that wait for the load */
     struct list reads_loading;
     struct list offsets_loading;
+    struct list waits_loading;
+    int64_t told_start_offset; /* the log start that the watches have been told of */
     struct list watches_armed;
     struct list watches_told;
     partition_ready_fn *ready;

@@ -18,6 +18,7 @@ void segment_init(struct segment *segment, int64_t base_offset, int64_t now_ms)
         .max_timestamp_offset = -1,
         .first_timestamp = -1,
         .created_ms = now_ms,
+        .modified_ms = now_ms,
     };
     list_node_init(&segment->removed_node);
 }

@@ -40,6 +40,7 @@ struct segment {
     int64_t max_timestamp_offset; /* last offset of the batch that has it; -1: none */
     int64_t first_timestamp;      /* max timestamp of the first batch, for rolling by time; -1: none or not known */
     int64_t created_ms;           /* wall clock; for rolling where there is no timestamp */
+    int64_t modified_ms;          /* wall clock, kept while there is no timestamp: its age for retention */
     int64_t jitter_ms;            /* taken off segment.ms */
     uint32_t bytes_since_index;
     bool settled; /* the .log and its indexes are synced as they will stay */

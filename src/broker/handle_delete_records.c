@@ -1,0 +1,193 @@
+/* DeleteRecords: each partition at its home. A single replica's log start is the low watermark at once, so nothing
+ * waits for others. */
+#include <stdlib.h>
+
+#include "broker/broker_internal.h"
+#include "broker/handlers.h"
+#include "broker/scatter.h"
+#include "broker/topic_config.h"
+#include "protocol/gen/delete_records.h"
+
+struct delete_records_op {
+    struct scatter_op op; /* first */
+    struct partition_wait wait;
+    int64_t offset;
+    int64_t low_watermark;
+    enum err err;
+    struct delete_records_partition_result *response;
+};
+
+/* One mention of a partition in the request. */
+struct mention {
+    struct bytes name;
+    int32_t index;
+    int64_t offset;
+    uint32_t place;
+};
+
+struct delete_records {
+    struct request *request;
+    struct delete_records_response response;
+    struct scatter *scatter;
+};
+
+static void is_ready(struct partition_wait *wait, struct partition *partition)
+{
+    struct delete_records_op *op = LIST_ENTRY(wait, struct delete_records_op, wait);
+
+    op->err = partition_delete_records(partition, op->offset, &op->low_watermark);
+    scatter_op_done(&op->op);
+}
+
+static void start(struct scatter_op *scatter_op, struct partition *partition)
+{
+    struct delete_records_op *op = (struct delete_records_op *)scatter_op;
+
+    op->wait.done = is_ready;
+    partition_when_ready(partition, &op->wait);
+}
+
+static void all_done(struct scatter *scatter)
+{
+    struct delete_records *deletion = scatter->user;
+
+    for (struct scatter_part *part = scatter->parts; part != NULL; part = part->next)
+        for (struct scatter_op *at = part->first; at != NULL; at = at->next) {
+            const struct delete_records_op *op = (struct delete_records_op *)at;
+            enum err err = at->err != ERR_OK ? at->err : op->err;
+
+            if (err == ERR_UNKNOWN_TOPIC_ID)
+                err = ERR_UNKNOWN_TOPIC_OR_PARTITION;
+            op->response->error_code = err_wire(err);
+            op->response->low_watermark = err == ERR_OK ? op->low_watermark : -1;
+        }
+    request_reply(deletion->request, &deletion->response);
+}
+
+static void cleanup(struct request *request)
+{
+    struct delete_records *deletion = request->user;
+
+    scatter_deinit(deletion->scatter);
+}
+
+static int by_partition(const void *a, const void *b)
+{
+    const struct mention *left = a;
+    const struct mention *right = b;
+    int order = bytes_compare(left->name, right->name);
+
+    if (order == 0)
+        order = (left->index > right->index) - (left->index < right->index);
+    return order != 0 ? order : (left->place > right->place) - (left->place < right->place);
+}
+
+/* Apache Kafka keeps a map: of a partition that is named twice the last mention holds, and it is answered once. */
+static bool mentions_take(struct request *request, const struct delete_records_request *in, struct mention **mentions,
+                          uint32_t *count)
+{
+    uint32_t all = 0;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < in->topics_count; i++)
+        all += in->topics[i].partitions_count;
+    *mentions = request_array(request, all, sizeof(**mentions));
+    *count = 0;
+    if (*mentions == NULL)
+        return false;
+    for (uint32_t i = 0; i < in->topics_count; i++)
+        for (uint32_t j = 0; j < in->topics[i].partitions_count; j++, kept++)
+            (*mentions)[kept] = (struct mention){in->topics[i].name, in->topics[i].partitions[j].partition_index,
+                                                 in->topics[i].partitions[j].offset, kept};
+    qsort(*mentions, all, sizeof(**mentions), by_partition);
+    for (uint32_t i = 0; i < all; i++) {
+        const struct mention *next = i + 1 < all ? &(*mentions)[i + 1] : NULL;
+
+        if (next == NULL || next->index != (*mentions)[i].index || !bytes_equal(next->name, (*mentions)[i].name))
+            (*mentions)[(*count)++] = (*mentions)[i];
+    }
+    return true;
+}
+
+/* Why nothing of it is deleted, as far as the metadata tells. */
+static enum err refusal(struct request *request, const struct image_topic *row, const struct mention *mention)
+{
+    if (!request_may(request, MAY_DELETE, ON_TOPIC, mention->name))
+        return ERR_TOPIC_AUTHORIZATION_FAILED;
+    if (row == NULL || mention->index < 0 || (uint32_t)mention->index >= row->partition_count)
+        return ERR_UNKNOWN_TOPIC_OR_PARTITION;
+    return topic_is_internal(mention->name) ? ERR_INVALID_TOPIC_EXCEPTION : ERR_OK;
+}
+
+static bool add_partition(struct delete_records *deletion, const struct mention *mention,
+                          struct delete_records_partition_result *entry)
+{
+    struct request *request = deletion->request;
+    const struct image_topic *row = request->image == NULL ? NULL : image_topic_by_name(request->image, mention->name);
+    enum err err = refusal(request, row, mention);
+    struct delete_records_op *op = NULL;
+
+    delete_records_partition_result_init(entry);
+    entry->partition_index = mention->index;
+    entry->low_watermark = -1;
+    entry->error_code = err_wire(err);
+    if (err != ERR_OK)
+        return true;
+    op = arena_alloc(&request->arena, sizeof(*op));
+    if (op == NULL)
+        return false;
+    op->op.topic_id = row->id;
+    op->op.index = mention->index;
+    op->offset = mention->offset;
+    op->response = entry;
+    return scatter_add(deletion->scatter, &op->op) == ERR_OK;
+}
+
+static bool add_all(struct delete_records *deletion, const struct mention *mentions, uint32_t count)
+{
+    struct delete_records_topic_result *topic = NULL;
+    struct delete_records_partition_result *entries = request_array(deletion->request, count, sizeof(*entries));
+
+    deletion->response.topics = request_array(deletion->request, count, sizeof(*topic));
+    if (entries == NULL || deletion->response.topics == NULL)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (topic == NULL || !bytes_equal(topic->name, mentions[i].name)) {
+            topic = &deletion->response.topics[deletion->response.topics_count++];
+            delete_records_topic_result_init(topic);
+            topic->name = mentions[i].name;
+            topic->partitions = &entries[i];
+        }
+        topic->partitions_count++;
+        if (!add_partition(deletion, &mentions[i], &entries[i]))
+            return false;
+    }
+    return true;
+}
+
+void handle_delete_records(struct request *request, void *body)
+{
+    struct delete_records *deletion = arena_alloc(&request->arena, sizeof(*deletion));
+    struct mention *mentions = NULL;
+    uint32_t count = 0;
+
+    if (deletion == NULL)
+        goto no_memory;
+    deletion->request = request;
+    delete_records_response_init(&deletion->response);
+    deletion->scatter = scatter_new(request);
+    if (deletion->scatter == NULL)
+        goto no_memory;
+    deletion->scatter->start = start;
+    deletion->scatter->done = all_done;
+    deletion->scatter->user = deletion;
+    request->user = deletion;
+    request->cleanup = cleanup;
+    if (!mentions_take(request, body, &mentions, &count) || !add_all(deletion, mentions, count))
+        goto no_memory;
+    scatter_run(deletion->scatter);
+    return;
+
+no_memory:
+    request_close(request, "no memory for the request");
+}

@@ -1,0 +1,37 @@
+/* Deletion from the beginning: DeleteRecords, and retention by age and size. */
+#include "partition/partition.h"
+
+#include "partition/partition_internal.h"
+
+void partition_when_ready(struct partition *partition, struct partition_wait *wait)
+{
+    list_node_init(&wait->node);
+    if (partition->state == PARTITION_LOADING)
+        list_add_last(&partition->waits_loading, &wait->node);
+    else
+        wait->done(wait, partition);
+}
+
+enum err partition_delete_records(struct partition *partition, int64_t offset, int64_t *low_watermark)
+{
+    enum err err = partition_check(partition, -1);
+
+    *low_watermark = -1;
+    if (err != ERR_OK)
+        return err;
+    if (partition->config.cleanup_compact && !partition->config.cleanup_delete)
+        return ERR_POLICY_VIOLATION;
+    if (offset == PARTITION_DELETE_TO_HIGH_WATERMARK)
+        offset = partition->high_watermark;
+    if (offset < 0 || offset > partition->high_watermark)
+        return ERR_OFFSET_OUT_OF_RANGE;
+    partition_log_move_start(partition->log, offset);
+    *low_watermark = partition_log_start_offset(partition->log);
+    return ERR_OK;
+}
+
+void partition_retain(struct partition *partition)
+{
+    if (partition->state == PARTITION_READY)
+        partition_log_retain(partition->log, partition->high_watermark);
+}
