@@ -23,7 +23,7 @@ BUDGET = {'builds': 360, 'unit': 240, 'simulation': 300, 'clients': 360, 'faults
 PATIENCE = os.environ.get('OTTLA_TEST_PATIENCE') or '1'
 
 FETCH_SECONDS_MAX = 900  # the clients' packages, once a machine
-FAULT_SUITES = ('full_disk',)  # real file systems that fill up and lose power
+FAULT_SUITES = ('full_disk', 'power_cut')  # real file systems that fill up and lose power
 MEMORY_TESTS = r'wire\.test_hostile_frames$'  # AddressSanitizer keeps what was freed for a while
 # What makes all threads of the broker meet. A race ends the broker with an exit code of its own when it is stopped.
 RACE_TESTS = r'^(kcat\.|librdkafka\.test_(single|every|kill_under_load$)|wire\.test_(fetch|create|delete|metadata|many|idempotent))'
@@ -264,7 +264,13 @@ def faults(suite):
     if not all([built(suite, flavour) for flavour in ('release', 'asan')]):
         return
     suite.step('a full disk, ASan and UBSan', ['integration/run', 'build/asan/src/ottla', 'full_disk'], 'faults-full-disk')
-    name_not_run(suite, 'faults-full-disk')
+    suite.step('power cuts on ext4 and XFS, release build', ['integration/run', 'build/release/src/ottla', 'power_cut'],
+               'faults-power-cut')
+    for log in ('faults-full-disk', 'faults-power-cut'):
+        name_not_run(suite, log)
+    with open(os.path.join(LOGS, 'faults-power-cut.log'), encoding='utf-8', errors='replace') as file:
+        for line in re.findall(r'^ +(\w+: \d+ cuts.*)$', file.read(), re.M):
+            print('  ' + line, flush=True)
 
 
 def fuzz(suite):

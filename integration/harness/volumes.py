@@ -51,6 +51,7 @@ class Volume:
         self.path = Path(folder) / f"{kind}-mounted"
         self.size = max(size, BYTES_MIN[kind])
         self.device = None
+        self.mounted = False
 
     def make(self):
         """An empty file system, mounted."""
@@ -72,6 +73,7 @@ class Volume:
         except RuntimeError:
             self._detach()
             raise
+        self.mounted = True
 
     def _detach(self):
         if self.device is not None:
@@ -79,13 +81,14 @@ class Volume:
             self.device = None
 
     def unmount(self):
-        """Whoever had files open there is gone, or about to be."""
+        """Whoever had files open there is gone, or about to be. (The path itself may say no more than EIO by now.)"""
         deadline = time.monotonic() + UNMOUNT_SECONDS
-        while os.path.ismount(self.path):
+        while self.mounted:
             done = subprocess.run(["umount", str(self.path)], capture_output=True, text=True, check=False, timeout=60)
-            if done.returncode != 0:
-                if time.monotonic() > deadline:
-                    raise RuntimeError(f"{self.path} stays mounted: {done.stderr}")
+            self.mounted = done.returncode != 0
+            if self.mounted and time.monotonic() > deadline:
+                raise RuntimeError(f"{self.path} stays mounted: {done.stderr}")
+            if self.mounted:
                 time.sleep(0.002)
         self._detach()
 
@@ -107,8 +110,9 @@ class Volume:
         try:
             self.unmount()
         finally:
-            if os.path.ismount(self.path):
+            if self.mounted:
                 subprocess.run(["umount", "--lazy", str(self.path)], check=False, timeout=60)
+                self.mounted = False
             self._detach()
             self.image.unlink(missing_ok=True)
 
