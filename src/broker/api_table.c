@@ -11,6 +11,7 @@
 #include "protocol/gen/delete_topics.h"
 #include "protocol/gen/describe_cluster.h"
 #include "protocol/gen/describe_configs.h"
+#include "protocol/gen/describe_log_dirs.h"
 #include "protocol/gen/fetch.h"
 #include "protocol/gen/find_coordinator.h"
 #include "protocol/gen/incremental_alter_configs.h"
@@ -71,6 +72,8 @@ static const struct api table[] = {
       bound_by_frame, THROTTLE(describe_configs_response), handle_describe_configs, MESSAGES(describe_configs) },
     { API_ALTER_CONFIGS, "AlterConfigs", 0, 0, 2, BOTH, GATE(MAY_ALTER_CONFIGS, ON_TOPIC), QUOTA_REQUEST, false, true, NULL,
       bound_by_frame, THROTTLE(alter_configs_response), handle_alter_configs, MESSAGES(alter_configs) },
+    { API_DESCRIBE_LOG_DIRS, "DescribeLogDirs", 1, 1, 5, ON_BROKER, GATE(MAY_DESCRIBE, ON_CLUSTER), QUOTA_REQUEST, false, false, NULL,
+      bound_by_frame, THROTTLE(describe_log_dirs_response), handle_describe_log_dirs, MESSAGES(describe_log_dirs) },
     { API_CREATE_PARTITIONS, "CreatePartitions", 0, 0, 3, BOTH, GATE(MAY_ALTER, ON_TOPIC), QUOTA_MUTATION, false, true, NULL,
       bound_by_frame, THROTTLE(create_partitions_response), handle_create_partitions, MESSAGES(create_partitions) },
     { API_INCREMENTAL_ALTER_CONFIGS, "IncrementalAlterConfigs", 0, 0, 1, BOTH, GATE(MAY_ALTER_CONFIGS, ON_TOPIC), QUOTA_REQUEST, false, true, NULL,

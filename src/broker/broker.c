@@ -544,6 +544,16 @@ void broker_free(struct broker *broker)
     mem_free(broker);
 }
 
+enum err broker_dir_name(const struct broker *broker, uint32_t dir, struct arena *arena, struct bytes *name)
+{
+    const char *path = broker->dirs[dir].path;
+
+    *name = path[0] == '/' || broker->env.working_dir == NULL
+                ? bytes_of_text(path)
+                : arena_printf(arena, "%s/%s", broker->env.working_dir, path);
+    return name->data == NULL ? ERR_NOMEM : ERR_OK;
+}
+
 int32_t broker_node_id(const struct broker *broker)
 {
     return broker->node_id;

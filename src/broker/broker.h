@@ -41,6 +41,7 @@ struct broker_env {
     void (*failed)(void *context, const char *message);
     void *context;
     uint64_t memory_bytes_max; /* what requests and replies of clients may take; 0: BROKER_MEMORY_BYTES_DEFAULT */
+    const char *working_dir;   /* relative log.dirs are told to clients below it; NULL: as they were given */
     uint32_t descriptors_max;  /* this broker's share of the process's; 0: BROKER_DESCRIPTORS_DEFAULT */
 };
 

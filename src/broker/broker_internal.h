@@ -44,7 +44,8 @@ struct broker_dir {
     struct space_watch watch;
     struct uuid id;
     struct log_dir_list list;
-    _Atomic(bool) failed; /* for good: a sync or another I/O error */
+    _Atomic(bool) failed;         /* for good: a sync or another I/O error */
+    _Atomic(uint32_t) partitions; /* that live there: a new one goes where the fewest do */
     bool clean;
     int64_t clean_epoch; /* of the broker at its last clean stop; -1 unknown */
 };
@@ -162,6 +163,9 @@ void space_watch_close(struct broker *broker);
 
 /* What the shards noted, written now. Blocks. */
 MUST_CHECK enum err checkpoints_write(struct broker *broker, const struct partition_note *notes);
+
+/* A log directory as clients are told it: absolute. ERR_NOMEM. */
+MUST_CHECK enum err broker_dir_name(const struct broker *broker, uint32_t dir, struct arena *arena, struct bytes *name);
 
 /* The one answer to "where is this node for whoever asks on that connection": the advertised address of its listener,
  * or, where none is set and it is bound to every address, the local one of the connection. */

@@ -13,6 +13,8 @@ enum {
     REPLY_BYTES_FREE = 1024 * 1024, /* a reply of so much may stay until its client has taken it; more is charged */
     SCATTER_ARENA_BYTES_MAX = 128 * 1024 * 1024, /* of one home's part: a compressed batch is opened in it, and one over
                                                     that is refused */
+    LOG_DIRS_PART_BYTES_MAX = 64 * 1024 * 1024,  /* that one home tells of its partitions: a million of them; the
+                                                    connection is closed */
     FETCH_RESULT_BYTES_MAX = 4 * 1024 * 1024,    /* that one home copies for a fetch; the rest are file ranges, and what
                                                     finds no room comes with a later fetch */
     FETCH_PARTITIONS_MAX = 100 * 1000, /* of one session: what a frame can hold is more than anyone follows. Refused */

@@ -16,6 +16,7 @@ api_handle_fn handle_delete_records;
 api_handle_fn handle_delete_topics;
 api_handle_fn handle_describe_cluster;
 api_handle_fn handle_describe_configs;
+api_handle_fn handle_describe_log_dirs;
 api_handle_fn handle_fetch;
 api_handle_fn handle_find_coordinator;
 api_handle_fn handle_incremental_alter_configs;

@@ -41,6 +41,8 @@ struct worker {
     struct crash_ring ring;
 };
 
+enum { PROCESS_PATH_BYTES_MAX = 4096 }; /* PATH_MAX */
+
 struct process {
     const struct config *config;
     const struct process_options *options;
@@ -58,6 +60,7 @@ struct process {
     uint32_t worker_count;
     uint32_t started;
     struct broker *broker;
+    char working_dir[PROCESS_PATH_BYTES_MAX];
     sigset_t signals;
     _Atomic(bool) start_told;
     _Atomic(bool) stop_told;
@@ -449,6 +452,7 @@ static enum err make_all(struct process *process, char message[BROKER_MESSAGE_CH
         .context = process,
         .memory_bytes_max = memory_share(process),
         .descriptors_max = raise_descriptors(),
+        .working_dir = getcwd(process->working_dir, sizeof(process->working_dir)),
     };
     enum err err = check_advertised(process, message);
 

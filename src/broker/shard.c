@@ -39,54 +39,6 @@ struct shard *shard_home(struct broker *broker, struct uuid topic_id, int32_t in
     return &broker->shards[(high + (uint32_t)index) % broker->env.reactor_count];
 }
 
-/* Every log of the directory on this shard is done for. */
-static void fail_dir(struct loop_task *task)
-{
-    struct shard_dir *dir = LIST_ENTRY(task, struct shard_dir, task);
-    struct shard *shard = dir->shard;
-    void *value = NULL;
-
-    dir->failed = true;
-    for (uint32_t cursor = 0; map_next(&shard->hosted, &cursor, NULL, &value);) {
-        struct hosted *hosted = value;
-
-        if (hosted->partition != NULL && hosted->dir == dir->dir)
-            partition_fail(hosted->partition, ERR_KAFKA_STORAGE_ERROR);
-    }
-}
-
-static bool all_dirs_failed(const struct broker *broker)
-{
-    for (uint32_t i = 0; i < broker->dir_count; i++)
-        if (!atomic_load(&broker->dirs[i].failed))
-            return false;
-    return true;
-}
-
-/* A failed sync is final for its directory: never tried again, never acknowledged. All shards hear of it once. */
-static void storage_failed(void *context, const char *log_dir, enum err err)
-{
-    struct shard *shard = context;
-    struct broker *broker = shard->broker;
-    uint32_t i = 0;
-
-    while (strcmp(broker->dirs[i].path, log_dir) != 0) {
-        i++;
-        assert(i < broker->dir_count);
-    }
-    if (atomic_exchange(&broker->dirs[i].failed, true))
-        return;
-    log_error(&broker->log, "log directory failed dir=%s err=%s", log_dir, err_name(err));
-    for (uint32_t j = 0; j < broker->env.reactor_count; j++) {
-        struct shard_dir *dir = &broker->shards[j].dirs[i];
-
-        dir->task.run = fail_dir;
-        loop_post(broker->shards[j].loop, &dir->task);
-    }
-    if (all_dirs_failed(broker))
-        broker_fail(broker, "every log directory has failed");
-}
-
 static void settle(struct shard *shard)
 {
     void (*settled)(struct shard * shard) = shard->settled;
@@ -153,7 +105,7 @@ enum err shard_init(struct shard *shard, struct broker *broker, struct loop *loo
             .limits = {.producer_expiry_ms = config_int(broker->config, CONFIG_PRODUCER_ID_EXPIRATION_MS)},
             .log_dir = broker->dirs[i].path,
             .space = &broker->dirs[i].space,
-            .storage_failed = storage_failed,
+            .storage_failed = shard_storage_failed,
             .context = shard,
         };
     shard->listener = (struct metadata_listener){.loop = loop, .publish = publish};
@@ -176,10 +128,16 @@ void shard_deinit(struct shard *shard)
     mem_free(shard->envs);
 }
 
-struct partition *shard_find(struct shard *shard, struct uuid topic_id, int32_t index)
+struct hosted *shard_hosted(struct shard *shard, struct uuid topic_id, int32_t index)
 {
     struct partition_key key = partition_key_of(topic_id, index);
-    struct hosted *hosted = map_get(&shard->hosted, key_bytes(&key));
+
+    return map_get(&shard->hosted, key_bytes(&key));
+}
+
+struct partition *shard_find(struct shard *shard, struct uuid topic_id, int32_t index)
+{
+    struct hosted *hosted = shard_hosted(shard, topic_id, index);
 
     return hosted == NULL ? NULL : hosted->partition;
 }
@@ -270,18 +228,6 @@ static struct stored *find_stored(struct broker *broker, const struct image_topi
     return atomic_exchange(&stored->claimed, true) ? NULL : stored;
 }
 
-/* Partitions of a topic go round the directories, past those that have failed. */
-static uint32_t choose_dir(const struct shard *shard, int32_t index)
-{
-    uint32_t count = shard->broker->dir_count;
-    uint32_t first = (uint32_t)index % count;
-
-    for (uint32_t i = 0; i < count; i++)
-        if (!shard->dirs[(first + i) % count].failed)
-            return (first + i) % count;
-    return first;
-}
-
 static enum err host(struct shard *shard, const struct image_topic *topic, int32_t index,
                      const struct log_config *config)
 {
@@ -303,9 +249,11 @@ static enum err host(struct shard *shard, const struct image_topic *topic, int32
         return ERR_NOMEM;
     hosted->shard = shard;
     hosted->key = partition_key_of(topic->id, index);
-    hosted->dir = choose_dir(shard, index);
-    if (stored != NULL) {
+    if (stored == NULL) {
+        hosted->dir = shard_choose_dir(shard);
+    } else {
         hosted->dir = stored->dir;
+        atomic_fetch_add(&broker->dirs[stored->dir].partitions, 1);
         spec.recovery_point = stored->found->recovery_point;
         spec.start_offset = stored->found->start_offset;
         spec.high_watermark = stored->found->high_watermark;
@@ -324,6 +272,8 @@ static enum err host(struct shard *shard, const struct image_topic *topic, int32
     }
     hosted = NULL;
 out:
+    if (hosted != NULL)
+        atomic_fetch_sub(&broker->dirs[hosted->dir].partitions, 1);
     mem_free(hosted);
     return err;
 }
@@ -347,6 +297,7 @@ static void unhost(struct shard *shard, struct hosted *hosted, bool delete)
     struct partition *partition = hosted->partition;
 
     (void)map_remove(&shard->hosted, key_bytes(&hosted->key));
+    atomic_fetch_sub(&shard->broker->dirs[hosted->dir].partitions, 1);
     hosted->partition = NULL;
     loading_is_over(hosted); /* nobody is told of it any more */
     hosted->close.done = closed;

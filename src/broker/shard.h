@@ -138,6 +138,8 @@ void shard_deinit(struct shard *shard);
 /* The home of a partition. */
 struct shard *shard_home(struct broker *broker, struct uuid topic_id, int32_t index);
 /* NULL: it does not live here. */
+struct hosted *shard_hosted(struct shard *shard, struct uuid topic_id, int32_t index);
+/* Likewise, or it is being closed. */
 struct partition *shard_find(struct shard *shard, struct uuid topic_id, int32_t index);
 /*
  * The partition, or why it cannot be used: ERR_UNKNOWN_TOPIC_ID, ERR_UNKNOWN_TOPIC_OR_PARTITION (the topic has no such
@@ -145,6 +147,12 @@ struct partition *shard_find(struct shard *shard, struct uuid topic_id, int32_t 
  */
 MUST_CHECK enum err shard_lookup(struct shard *shard, struct uuid topic_id, int32_t index,
                                  struct partition **partition);
+/* The log directory of a new partition: the one that has the fewest, past those that have failed; of several the first
+ * in log.dirs. Counts it there. */
+uint32_t shard_choose_dir(const struct shard *shard);
+/* For partition_env: a failed sync is final for its directory, never tried again, never acknowledged. All shards hear
+ * of it once. */
+void shard_storage_failed(void *context, const char *log_dir, enum err err);
 /* Whether this shard knows that version of the metadata. */
 bool shard_knows(const struct shard *shard, int64_t version);
 /* Runs parked->run once it does. */
