@@ -161,6 +161,7 @@ class Kafka(Broker):
 
     name = "kafka"
     heap = "512m"
+    format_options = ("--standalone",)
 
     def __init__(self, home, config=None):
         super().__init__(home, config)
@@ -199,7 +200,7 @@ class Kafka(Broker):
         if not (self.data / "meta.properties").exists():
             cluster = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=").replace("-", "a")
             done = subprocess.run(
-                self.java("kafka.tools.StorageTool", "format", "--standalone", "-t", cluster,
+                self.java("kafka.tools.StorageTool", "format", *self.format_options, "-t", cluster,
                           "-c", str(self.properties)),
                 capture_output=True, text=True, timeout=START_SECONDS, check=False)
             if done.returncode != 0:

@@ -202,7 +202,7 @@ struct log_find {
     int64_t next_offset; /* the search goes on in the segment that holds it */
     struct list_node node;
 };
-/* Compressed batches are opened; all reading is done by jobs. Control records do not count. */
+/* Compressed batches are opened; all reading is done by jobs. Markers count, too. */
 void partition_log_find(struct partition_log *log, struct log_find *op);
 
 /* --- deletion from the beginning --- */

@@ -1,5 +1,5 @@
 /* The first record at or after a time: the segment by its greatest timestamp, the place by the indexes, the record by
- * opening batches (replication.md 7). */
+ * opening batches (replication.md 7). A marker counts as any record does, as in Apache Kafka. */
 #include "partition/log.h"
 
 #include <inttypes.h>
@@ -20,7 +20,6 @@ struct find_job {
     int32_t index_interval_bytes;
     struct fs_file *file; /* a reference; NULL: opened by name */
     bool start_known;     /* the indexes were at hand */
-    bool control_counts;  /* the greatest timestamp of all may be a marker's */
     uint64_t start;
     int64_t timestamp;
     int64_t offset_min;
@@ -75,8 +74,7 @@ static enum err search(struct find_job *job)
         err = batch_scan_next(&scan, &header, &batch);
         if (err != ERR_OK)
             break;
-        if (header.max_timestamp < job->timestamp || batch_last_offset(&header) < job->offset_min ||
-            (batch_has(&header, BATCH_CONTROL) && !job->control_counts))
+        if (header.max_timestamp < job->timestamp || batch_last_offset(&header) < job->offset_min)
             continue;
         scan.position = position;
         scan.depth = BATCH_SCAN_CHECKED;
@@ -205,7 +203,6 @@ static void find_on(struct partition_log *log, struct log_find *op)
     job->file = segment->file == NULL ? NULL : fs_file_keep(segment->file);
     job->timestamp = op->wanted_timestamp;
     job->offset_min = log->start_offset;
-    job->control_counts = op->timestamp == LOG_FIND_MAX_TIMESTAMP;
     job->offset = -1;
     job->start_known = segment->indexed;
     if (segment->indexed)

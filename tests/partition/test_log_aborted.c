@@ -263,6 +263,39 @@ START_TEST(lookups_end_once)
 }
 END_TEST
 
-RUN_TESTS("log_aborted", found_across_segments_and_restarts, without_aborts_there_is_no_file,
+struct found {
+    struct log_find op;
+    bool done;
+};
+
+static void was_found(struct log_find *op)
+{
+    LIST_ENTRY(op, struct found, op)->done = true;
+}
+
+/* A look-up by time finds markers as it finds records (Apache Kafka 4.4; B038). Markers here are stamped 1000. */
+START_TEST(markers_count_by_time)
+{
+    struct partition_log *log = NULL;
+    struct found found = {.op = {.timestamp = 900, .done = was_found}};
+    size_t size = 0;
+    uint8_t *batch = NULL;
+
+    world_begin(&world, 8);
+    log = world_log(&world);
+    batch = make_batch(&(struct batch_make){.timestamp = 500, .producer_id = 1, .transactional = true}, &size);
+    ck_assert_int_eq(put(log, batch, size), ERR_OK);
+    end(log, 1, true);
+    partition_log_find(log, &found.op);
+    world_run(&world, &found.done);
+    ck_assert_int_eq(found.op.err, ERR_OK);
+    ck_assert_int_eq(found.op.offset, 1);
+    ck_assert_int_eq(found.op.out_timestamp, 1000);
+    world_close(&world, log);
+    world_end(&world);
+}
+END_TEST
+
+RUN_TESTS("log_aborted", markers_count_by_time, found_across_segments_and_restarts, without_aborts_there_is_no_file,
           damaged_files_are_made_anew, what_is_left_behind_goes, markers_not_yet_replicated_hold_back,
           old_coordinators_are_fenced, lookups_end_once)
