@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "partition/log_internal.h"
 #include "partition/partition_limits.h"
+#include "partition/segment_checked.h"
 
 void log_free(struct partition_log *log)
 {
@@ -23,6 +24,7 @@ void log_free(struct partition_log *log)
     }
     log_removal_free(log);
     mem_free(log->segments);
+    damage_deinit(&log->damage);
     epoch_cache_deinit(&log->epochs);
     producer_state_deinit(&log->producers);
     mem_free(log->dir);
@@ -180,7 +182,10 @@ void partition_log_adopt(struct partition_log *log)
 {
     assert(!log->adopted);
     check(log);
+    for (uint32_t i = 0; i < log->segment_count; i++)
+        segment_checked_forget(log->segments[i]);
     log->adopted = true;
+    log_damage_adopt(log);
     log->timer.fired = timer_fired;
     log->last_use_ns = loop_now_ns(log->env->loop);
     log->expired_ns = log->last_use_ns;

@@ -6,6 +6,7 @@
 #include "partition/log.h"
 #include "partition/log_internal.h"
 #include "partition/log_path.h"
+#include "partition/segment_checked.h"
 #include "partition/txn_file.h"
 
 void log_use(struct partition_log *log)
@@ -45,6 +46,7 @@ void log_file_close(struct partition_log *log, struct segment *segment)
         return;
     fs_file_drop(segment->file);
     segment->file = NULL;
+    segment_checked_forget(segment);
     log->env->files->open_count--;
     if (--log->open_files == 0)
         list_remove(&log->by_use);

@@ -6,6 +6,7 @@
 #ifndef OTTLA_PARTITION_LOG_INTERNAL_H
 #define OTTLA_PARTITION_LOG_INTERNAL_H
 
+#include "partition/damage.h"
 #include "partition/epoch_cache.h"
 #include "partition/log.h"
 #include "partition/log_path.h"
@@ -54,6 +55,11 @@ struct partition_log {
     uint64_t unsynced_bytes;
     int64_t unsynced_messages;
     int64_t unsynced_since_ns;
+
+    struct damage damage;              /* ranges that are not served */
+    struct log_damage_job *damage_job; /* writes them down */
+    bool damage_unwritten;
+    uint32_t damage_told; /* ranges that were reported before the log was adopted */
 
     struct list reads;      /* that wait for a segment's file */
     struct list finds;      /* that wait for segments to be replaced */
@@ -177,6 +183,16 @@ void log_appends_drain(struct partition_log *log);
 /* Begins a new segment at the end, where the last one is not empty. */
 void log_roll(struct partition_log *log);
 void log_appends_fail(struct partition_log *log, enum err err);
+
+/* --- log_damage.c --- */
+
+/* A job or a walk met these ranges: they are marked, reported once, and not served from here on. */
+void log_damage_note(struct partition_log *log, const struct damage *found);
+/* The log ends there now. */
+void log_damage_cut(struct partition_log *log, int64_t end_offset);
+/* Where in the segment's file the last damage before offset ends; 0: there is none. */
+uint64_t log_damage_floor(const struct partition_log *log, int64_t segment_base, int64_t offset);
+void log_damage_adopt(const struct partition_log *log);
 
 /* --- log_read.c --- */
 

@@ -270,7 +270,8 @@ static enum err sealed_load(struct partition_log *log, struct segment *segment, 
         /* Walked instead. Where that fails too, reads of it will say what is wrong. */
         segment->size = 0;
         segment->end_offset = segment->base_offset;
-        err = segment_load(segment, log->env->fs, log->dir, log->config.index_interval_bytes);
+        err = segment_load(segment, log->env->fs, log->dir, log->config.index_interval_bytes,
+                           log->config.cleanup_compact);
         segment_drop_indexes(segment);
         segment->size = size_there;
         segment->end_offset = next_base;
@@ -320,7 +321,8 @@ static enum err segments_load(struct opening *opening)
             err = sealed_load(log, segment, found->segments[i + 1]);
         } else {
             segment->size = 0;
-            err = segment_load(segment, log->env->fs, log->dir, log->config.index_interval_bytes);
+            err = segment_load(segment, log->env->fs, log->dir, log->config.index_interval_bytes,
+                               log->config.cleanup_compact);
             segment_drop_indexes(segment);
             segment->settled = true;
             if (err == ERR_DAMAGED) { /* the mark said clean, the bytes do not */
@@ -508,11 +510,15 @@ static enum err open_once(const struct partition_env *env, const struct partitio
     if (err == ERR_OK && !opening.log->dir_is_new)
         err = directory_read(&opening);
     if (err == ERR_OK && !opening.log->dir_is_new)
+        err = log_damage_load(opening.log);
+    if (err == ERR_OK && !opening.log->dir_is_new)
         err = epochs_read(&opening);
     if (err == ERR_OK && opening.found.segment_count > 0)
         err = segments_load(&opening);
     if (err == ERR_OK)
         err = offsets_settle(&opening);
+    if (err == ERR_OK)
+        err = log_damage_settle(&opening);
     if (err == ERR_OK)
         err = snapshots_tidy(&opening);
     for (uint32_t i = 0; err == ERR_OK && i < opening.log->segment_count; i++)
@@ -530,6 +536,7 @@ static enum err open_once(const struct partition_env *env, const struct partitio
     mem_free(opening.found.segments);
     mem_free(opening.found.snapshots);
     mem_free(opening.found.txn_indexes);
+    damage_deinit(&opening.damage);
     if (err != ERR_OK) {
         log_free(opening.log);
         return err;

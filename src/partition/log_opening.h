@@ -26,6 +26,7 @@ struct opening {
     const struct partition_log_spec *spec;
     struct found found;
     struct partition_log_recovery recovery;
+    struct damage damage;       /* met on the way */
     bool epochs_known;          /* the checkpoint was there and whole */
     int64_t producers_at;       /* the producer state holds what lies below this */
     struct segment *recovering; /* whose aborted transactions are noted; NULL: those of the files are believed */
@@ -39,6 +40,10 @@ MUST_CHECK enum err log_open_producers(struct opening *opening, int64_t limit);
 MUST_CHECK enum err log_replay(struct opening *opening, int64_t from, int64_t to);
 /* Reads the found segments from the first-th on, cuts behind the last good batch, removes what follows a cut. */
 MUST_CHECK enum err log_recover(struct opening *opening, uint32_t first);
+/* The marks of earlier finders. ERR_UNSUPPORTED_VERSION stops the start. */
+MUST_CHECK enum err log_damage_load(struct partition_log *log);
+/* Start and end are known: marks of what is gone go, what was met on the way is marked. */
+MUST_CHECK enum err log_damage_settle(struct opening *opening);
 /* Removes the files of the found segments from that one on. */
 MUST_CHECK enum err log_recover_remove(struct opening *opening, uint32_t slot);
 

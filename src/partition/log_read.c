@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "partition/log_internal.h"
 #include "partition/partition_limits.h"
+#include "partition/segment_checked.h"
+#include "partition/segment_damage.h"
 
 /* The cold way: finds the batch, brings the range into memory and checks each batch on the way. */
 struct cold_read {
@@ -20,11 +22,17 @@ struct cold_read {
     uint64_t limit;
     uint32_t bytes_max;
     bool at_least_one;
+    int64_t base_offset; /* of the segment */
+    int64_t end_offset;
+    uint64_t size_there;
+    bool gaps_allowed;
+    bool looked_at; /* the way to job->position was gone with checksums */
     /* out */
     enum err err;
     uint64_t position;
     size_t size;
-    int64_t next_offset; /* behind the last batch; -1: nothing was found */
+    int64_t next_offset;  /* behind the last batch; -1: nothing was found */
+    struct damage damage; /* met on the way */
 };
 
 static void complete(struct log_read *op, enum err err)
@@ -102,29 +110,69 @@ static enum err cold_find(struct cold_read *job, struct batch_scan *scan)
 {
     struct batch_header header;
     struct bytes batch;
+    int64_t next_offset = job->base_offset;
     enum err err = ERR_OK;
 
     do {
         job->position = scan->position;
         err = batch_scan_next(scan, &header, &batch);
-    } while (err == ERR_OK && batch_last_offset(&header) < job->offset);
-    scan->position = job->position;
+        /* The index says that what it points at begins at or below the offset. */
+        if (err == ERR_OK && ((job->position > 0 && job->position == job->start && header.base_offset > job->offset) ||
+                              header.base_offset < next_offset))
+            err = ERR_DAMAGED;
+        if (err == ERR_OK)
+            next_offset = batch_last_offset(&header) + 1;
+    } while (err == ERR_OK && next_offset <= job->offset);
     return err;
 }
 
-static void cold_run(struct loop_job *base)
+/* A batch behind a gap: compaction leaves such, but one whose successor stands before its end was not moved by that. */
+static bool gap_is_believed(const struct cold_read *job, const struct batch_header *header, uint64_t behind)
 {
-    struct cold_read *job = LIST_ENTRY(base, struct cold_read, job);
+    struct batch_scan scan;
+    struct batch_header next;
+    struct bytes batch;
+    enum err err = ERR_OK;
+
+    batch_scan_init(&scan, job->file, behind, job->size_there, BATCH_SCAN_HEADS);
+    err = batch_scan_next(&scan, &next, &batch);
+    batch_scan_deinit(&scan);
+    return err == ERR_OK ? next.base_offset > batch_last_offset(header) : err != ERR_END || job->gaps_allowed;
+}
+
+/* Whether the offsets of a batch can be what they say, which no checksum covers: behind those of the one before it, and
+ * before those of the next. */
+static bool cold_follows(const struct cold_read *job, const struct batch_header *header, uint64_t behind)
+{
+    int64_t expected = job->size > 0                    ? job->next_offset
+                       : job->offset > job->base_offset ? job->offset
+                                                        : job->base_offset;
+
+    if (batch_last_offset(header) >= job->end_offset || (job->size > 0 && header->base_offset < expected))
+        return false;
+    if (job->size == 0 && header->base_offset > expected && !job->gaps_allowed && !job->looked_at)
+        return false; /* nothing should be missing there */
+    return header->base_offset <= expected || gap_is_believed(job, header, behind);
+}
+
+/* Takes the batches from job->position on. */
+static enum err cold_take(struct cold_read *job)
+{
     struct batch_scan scan;
     struct batch_header header;
     struct bytes batch;
+    enum err err = job->position >= job->limit ? ERR_END : ERR_OK;
 
-    batch_scan_init(&scan, job->file, job->start, job->limit, BATCH_SCAN_HEADS);
-    job->err = cold_find(job, &scan);
-    scan.depth = BATCH_SCAN_CHECKED;
-    while (job->err == ERR_OK && job->size < job->bytes_max) {
-        job->err = batch_scan_next(&scan, &header, &batch);
-        if (job->err != ERR_OK || header.base_offset >= job->offset_limit)
+    batch_scan_init(&scan, job->file, job->position, job->limit, BATCH_SCAN_CHECKED);
+    while (err == ERR_OK && job->size < job->bytes_max) {
+        err = batch_scan_next(&scan, &header, &batch);
+        if (err != ERR_OK)
+            break;
+        if (!cold_follows(job, &header, scan.position)) {
+            err = ERR_DAMAGED;
+            break;
+        }
+        if (header.base_offset >= job->offset_limit)
             break;
         if (job->size > 0 ? job->size + batch.size > job->bytes_max : batch.size > job->bytes_max && !job->at_least_one)
             break;
@@ -132,8 +180,49 @@ static void cold_run(struct loop_job *base)
         job->next_offset = batch_last_offset(&header) + 1;
     }
     batch_scan_deinit(&scan);
-    if (job->size > 0 || job->err == ERR_END)
-        job->err = ERR_OK; /* what comes behind a good batch is the next read's matter */
+    /* What comes behind a good batch is the next read's matter. */
+    return job->size > 0 || err == ERR_END ? ERR_OK : err;
+}
+
+/* The heads or the index led nowhere, or to what cannot be: the way there is gone once more, with checksums. */
+static enum err cold_look(struct cold_read *job)
+{
+    struct segment_damage_search search = {
+        .fs = job->log->env->fs,
+        .dir = job->log->dir,
+        .file = job->file,
+        .base_offset = job->base_offset,
+        .end_offset = job->end_offset,
+        .size = job->size_there,
+        .offset = job->offset,
+        .gaps_allowed = job->gaps_allowed,
+    };
+    enum err err = segment_damage_search(&search);
+
+    job->damage = search.damage;
+    if (err != ERR_OK)
+        return err;
+    if (!search.found) /* none holds the offset, or nobody can tell */
+        return damage_at(&search.damage, job->offset) != NULL ? ERR_DAMAGED : ERR_OK;
+    job->position = search.position;
+    job->looked_at = true;
+    return cold_take(job);
+}
+
+static void cold_run(struct loop_job *base)
+{
+    struct cold_read *job = LIST_ENTRY(base, struct cold_read, job);
+    struct batch_scan scan;
+
+    batch_scan_init(&scan, job->file, job->start, job->limit, BATCH_SCAN_HEADS);
+    job->err = cold_find(job, &scan);
+    batch_scan_deinit(&scan);
+    if (job->err == ERR_OK)
+        job->err = cold_take(job);
+    if (job->err == ERR_DAMAGED || (job->err == ERR_END && job->offset < job->end_offset))
+        job->err = cold_look(job);
+    if (job->err == ERR_END)
+        job->err = ERR_OK;
 }
 
 static enum err cold_give(struct log_read *op, const struct cold_read *job)
@@ -155,6 +244,14 @@ static enum err cold_give(struct log_read *op, const struct cold_read *job)
     return ERR_OK;
 }
 
+static void note_checked(const struct partition_log *log, const struct cold_read *job)
+{
+    struct segment *segment = log_segment_at(log, job->base_offset, NULL);
+
+    if (segment != NULL && segment->file == job->file)
+        segment_checked_add(segment, job->position, job->size);
+}
+
 static void cold_done(struct loop_job *base)
 {
     struct cold_read *job = LIST_ENTRY(base, struct cold_read, job);
@@ -163,13 +260,20 @@ static void cold_done(struct loop_job *base)
 
     if (err == ERR_OK)
         err = cold_give(job->op, job);
+    if (err == ERR_OK && job->size > 0)
+        note_checked(log, job);
+    if (err == ERR_DAMAGED && job->damage.count > 0)
+        err = ERR_CORRUPT_MESSAGE; /* said with the mark */
+    log_damage_note(log, &job->damage);
     complete(job->op, reader_error(log, job->op, err));
+    damage_deinit(&job->damage);
     fs_file_drop(job->file);
     mem_free(job);
     log_job_ended(log);
 }
 
-static void cold_start(struct partition_log *log, struct log_read *op, const struct segment *segment, uint64_t start)
+static void cold_start(struct partition_log *log, struct log_read *op, const struct segment *segment, uint64_t start,
+                       uint64_t limit)
 {
     struct cold_read *job = mem_calloc(1, sizeof(*job));
 
@@ -185,7 +289,11 @@ static void cold_start(struct partition_log *log, struct log_read *op, const str
     job->offset = op->offset;
     job->offset_limit = op->offset_limit;
     job->start = start;
-    job->limit = segment->size;
+    job->limit = limit;
+    job->base_offset = segment->base_offset;
+    job->end_offset = segment->end_offset;
+    job->size_there = segment->size;
+    job->gaps_allowed = log->config.cleanup_compact;
     job->bytes_max = op->bytes_max < LOG_READ_COLD_BYTES_MAX ? op->bytes_max : LOG_READ_COLD_BYTES_MAX;
     job->at_least_one = op->at_least_one || op->bytes_max > LOG_READ_COLD_BYTES_MAX;
     job->next_offset = -1;
@@ -259,6 +367,8 @@ static enum err hot_read(struct log_read *op, const struct segment *segment)
                            &header);
     if (err != ERR_OK)
         return err;
+    if (header.base_offset > op->offset && op->offset > segment->base_offset)
+        return ERR_WOULD_BLOCK; /* a gap is looked at more closely */
     if (header.size > op->bytes_max && !op->at_least_one)
         return ERR_OK; /* too short for the first batch: nothing */
     size = limit - position;
@@ -271,6 +381,8 @@ static enum err hot_read(struct log_read *op, const struct segment *segment)
         if (err != ERR_OK)
             return err;
     }
+    if (!segment_checked_has(segment, position, size))
+        return ERR_WOULD_BLOCK; /* not before a job has looked at it */
     if (position + size == segment->size)
         op->next_offset = segment->end_offset;
     op->end_bound = end_bound(segment, position + size);
@@ -298,6 +410,41 @@ static struct segment *segment_for(const struct partition_log *log, int64_t offs
     return segment;
 }
 
+static void read_from(struct partition_log *log, struct log_read *op, const struct segment *segment)
+{
+    const struct damage_range *next = damage_from(&log->damage, op->offset);
+    uint64_t start = offset_index_position(
+        &segment->offsets, op->offset < segment->base_offset ? 0 : (uint32_t)(op->offset - segment->base_offset));
+    uint64_t floor = log_damage_floor(log, segment->base_offset, op->offset);
+    uint64_t limit = segment->size;
+    enum err err = ERR_WOULD_BLOCK;
+
+    if (next != NULL && next->segment_base == segment->base_offset && next->position < limit)
+        limit = next->position;
+    /* With damage in the segment the way by its heads may lead through it. */
+    if (floor == 0 && limit == segment->size)
+        err = hot_read(op, segment);
+    /* What ends before the offset that it should hold is looked at closely, too. */
+    if (err == ERR_WOULD_BLOCK || err == ERR_DAMAGED || (err == ERR_END && op->offset < segment->end_offset))
+        cold_start(log, op, segment, start > floor && start < limit ? start : floor, limit);
+    else
+        complete(op, err == ERR_END ? ERR_OK : reader_error(log, op, err));
+}
+
+/* False, and the read is through: the offset lies in a damaged range. What it may read ends where the next begins. */
+static bool damage_allows(const struct partition_log *log, struct log_read *op)
+{
+    const struct damage_range *next = damage_from(&log->damage, op->offset);
+
+    if (next != NULL && next->first_offset <= op->offset && op->offset < op->offset_limit) {
+        complete(op, ERR_CORRUPT_MESSAGE);
+        return false;
+    }
+    if (next != NULL && next->first_offset < op->offset_limit)
+        op->offset_limit = next->first_offset;
+    return true;
+}
+
 static void read_now(struct partition_log *log, struct log_read *op)
 {
     struct segment *segment = NULL;
@@ -311,6 +458,8 @@ static void read_now(struct partition_log *log, struct log_read *op)
         complete(op, ERR_OFFSET_OUT_OF_RANGE);
         return;
     }
+    if (log->damage.count > 0 && !damage_allows(log, op))
+        return;
     segment = segment_for(log, op->offset);
     if (segment == NULL || op->offset >= op->offset_limit || segment->base_offset >= op->offset_limit) {
         complete(op, ERR_OK);
@@ -325,14 +474,7 @@ static void read_now(struct partition_log *log, struct log_read *op)
             list_add_last(&log->reads, &op->node);
         return;
     }
-    err = hot_read(op, segment);
-    if (err == ERR_WOULD_BLOCK)
-        cold_start(log, op, segment,
-                   offset_index_position(&segment->offsets, op->offset < segment->base_offset
-                                                                ? 0
-                                                                : (uint32_t)(op->offset - segment->base_offset)));
-    else
-        complete(op, err == ERR_END ? ERR_OK : reader_error(log, op, err));
+    read_from(log, op, segment);
 }
 
 void partition_log_read(struct partition_log *log, struct log_read *op)

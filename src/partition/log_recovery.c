@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "partition/batch_walk.h"
 #include "partition/log_opening.h"
 
 static enum err note_batch(void *context, const struct batch_header *header, struct bytes batch)
@@ -27,6 +28,24 @@ static enum err note_batch(void *context, const struct batch_header *header, str
     return err;
 }
 
+/* Below the recovery point: readers will be told. */
+static enum err note_damage(struct opening *opening, const struct segment *segment, const struct batch_extent *extent)
+{
+    bool changed = false;
+
+    if (extent->first_offset >= segment->end_offset)
+        return ERR_OK;
+    return damage_add(&opening->damage,
+                      &(struct damage_range){
+                          .first_offset = extent->first_offset,
+                          .end_offset = extent->end_offset >= 0 ? extent->end_offset : segment->end_offset,
+                          .segment_base = segment->base_offset,
+                          .position = extent->position,
+                          .size = extent->size,
+                      },
+                      &changed);
+}
+
 /* Notes every batch from `from` up to `to`, by reading them. */
 enum err log_replay(struct opening *opening, int64_t from, int64_t to)
 {
@@ -34,7 +53,7 @@ enum err log_replay(struct opening *opening, int64_t from, int64_t to)
 
     for (uint32_t i = 0; i < log->segment_count; i++) {
         struct segment *segment = log->segments[i];
-        struct batch_scan scan;
+        struct batch_walk walk;
         struct batch_header header;
         struct bytes batch;
         struct fs_file *file = NULL;
@@ -47,19 +66,24 @@ enum err log_replay(struct opening *opening, int64_t from, int64_t to)
         err = fs_open(log->env->fs, path.text, FS_READ, &file);
         if (err != ERR_OK)
             return err;
-        batch_scan_init(&scan, file, 0, segment->size, BATCH_SCAN_BODIES);
+        batch_walk_init(&walk, file, 0, segment->size, segment->base_offset);
+        walk.end_offset = segment->end_offset;
+        walk.gaps_allowed = true;
         for (;;) {
-            err = batch_scan_next(&scan, &header, &batch);
+            err = batch_walk_next(&walk, &header, &batch);
+            if (err == ERR_DAMAGED) {
+                err = note_damage(opening, segment, &walk.extent);
+                if (err == ERR_OK)
+                    continue;
+            }
             if (err != ERR_OK || header.base_offset >= to)
                 break;
             err = note_batch(opening, &header, batch);
             if (err != ERR_OK)
                 break;
         }
-        batch_scan_deinit(&scan);
+        batch_walk_deinit(&walk);
         fs_file_drop(file);
-        if (err == ERR_DAMAGED) /* below the recovery point: reads will say so */
-            err = ERR_OK;
         if (err != ERR_OK && err != ERR_END)
             return err;
     }
@@ -83,10 +107,20 @@ static enum err segment_files_remove(struct partition_log *log, int64_t base_off
     return ERR_OK;
 }
 
-static enum err recover_one(struct opening *opening, struct segment *segment, int64_t resume_offset, bool *was_cut)
+/* next_base: of the segment that follows; -1: none does. */
+static enum err recover_one(struct opening *opening, struct segment *segment, int64_t resume_offset, int64_t next_base,
+                            bool *was_cut)
 {
     struct partition_log *log = opening->log;
-    const struct segment_recovery how = {log->config.index_interval_bytes, log->config.cleanup_compact};
+    const struct segment_recovery how = {
+        .index_interval_bytes = log->config.index_interval_bytes,
+        .gaps_allowed = log->config.cleanup_compact,
+        .synced_offset = opening->spec->clean ? INT64_MAX : opening->spec->recovery_point,
+        .tail_offset = opening->spec->recovery_point,
+        .end_offset = next_base,
+        .now_ms = clock_wall_ms(log->env->clock),
+        .damage = &opening->damage,
+    };
     uint64_t scanned = 0;
     uint64_t cut = 0;
     enum err err = ERR_OK;
@@ -157,7 +191,8 @@ enum err log_recover(struct opening *opening, uint32_t first)
             return log_recover_remove(opening, i);
         err = log_open_segment(opening, found->segments[i], &segment);
         if (err == ERR_OK)
-            err = recover_one(opening, segment, i == first ? resume_offset : -1, &was_cut);
+            err = recover_one(opening, segment, i == first ? resume_offset : -1,
+                              i + 1 < found->segment_count ? found->segments[i + 1] : -1, &was_cut);
         if (err != ERR_OK)
             return err;
         if (was_cut)

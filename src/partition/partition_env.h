@@ -59,6 +59,8 @@ struct partition_env {
     /* The directory failed for good (a sync error, an I/O error): every log in it is to be failed with
      * partition_fail. Called on the home reactor, once for each log that saw it. May be NULL. */
     void (*storage_failed)(void *context, const char *log_dir, enum err err);
+    /* So many more ranges of a log are known to be damaged. On the home reactor. May be NULL. */
+    void (*damage_found)(void *context, uint32_t ranges);
     void *context;
 };
 

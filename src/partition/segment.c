@@ -3,6 +3,8 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "partition/log_path.h"
+#include "partition/segment_checked.h"
+#include "partition/segment_damage.h"
 #include "partition/text_file.h"
 #include "partition/txn_file.h"
 
@@ -46,6 +48,7 @@ void segment_deinit(struct segment *segment)
     assert(segment->opening == NULL && segment->uses == 0);
     segment_drop_indexes(segment);
     aborted_free(segment);
+    segment_checked_forget(segment);
     fs_file_drop(segment->file);
     segment->file = NULL;
 }
@@ -154,6 +157,7 @@ enum err segment_find(struct fs_file *file, const struct offset_index *offsets, 
     struct bytes batch;
     int64_t wanted = offset < base_offset ? 0 : offset - base_offset;
     uint64_t start = offset_index_position(offsets, wanted > UINT32_MAX ? UINT32_MAX : (uint32_t)wanted);
+    int64_t next_offset = base_offset;
     enum err err = ERR_OK;
 
     if (start >= limit)
@@ -163,7 +167,13 @@ enum err segment_find(struct fs_file *file, const struct offset_index *offsets, 
     do {
         *position = scan.position;
         err = batch_scan_next(&scan, head, &batch);
-    } while (err == ERR_OK && batch_last_offset(head) < offset);
+        /* An entry at or below the offset points at a batch that begins there or before. */
+        if (err == ERR_OK &&
+            ((start > 0 && *position == start && head->base_offset > offset) || head->base_offset < next_offset))
+            err = ERR_DAMAGED;
+        if (err == ERR_OK)
+            next_offset = batch_last_offset(head) + 1;
+    } while (err == ERR_OK && next_offset <= offset);
     batch_scan_deinit(&scan);
     return err;
 }
@@ -181,24 +191,47 @@ static enum err index_file_read(struct fs *fs, const char *dir, int64_t base_off
     return text_file_read(fs, dir, name, INDEX_FILE_BYTES_MAX, content);
 }
 
-/* Books every batch from where the segment's books end up to size, by their heads. */
-static enum err walk(struct segment *segment, struct fs_file *file, uint64_t size, int32_t index_interval_bytes)
+/*
+ * Offsets lie outside the checksum, so a batch that leaves a gap is looked at twice. Compaction makes gaps, but a batch
+ * whose successor stands before it was not moved by that; nor was the last of all in a log that is not compacted.
+ */
+static bool gap_is_damage(const struct batch_scan *behind, const struct batch_header *head, bool gaps_allowed)
+{
+    struct batch_scan scan;
+    struct batch_header next;
+    struct bytes batch;
+    enum err err = ERR_OK;
+
+    batch_scan_init(&scan, behind->file, behind->position, behind->limit, BATCH_SCAN_HEADS);
+    err = batch_scan_next(&scan, &next, &batch);
+    batch_scan_deinit(&scan);
+    return err == ERR_OK ? next.base_offset <= batch_last_offset(head) : !gaps_allowed;
+}
+
+/* Books every batch from where the segment's books end up to size: by their heads, or with checksums and a close look
+ * at where they stand. */
+static enum err walk(struct segment *segment, struct fs_file *file, uint64_t size, int32_t index_interval_bytes,
+                     enum batch_scan_depth depth, bool gaps_allowed)
 {
     struct batch_scan scan;
     struct batch_header head;
     struct bytes batch;
+    bool end_known = segment->size == 0;
     enum err err = ERR_OK;
 
-    batch_scan_init(&scan, file, segment->size, size, BATCH_SCAN_HEADS);
+    batch_scan_init(&scan, file, segment->size, size, depth);
     for (;;) {
         err = batch_scan_next(&scan, &head, &batch);
         if (err != ERR_OK)
             break;
-        if (head.base_offset < segment->end_offset || batch_last_offset(&head) - segment->base_offset > INT32_MAX) {
+        if (head.base_offset < segment->end_offset || batch_last_offset(&head) - segment->base_offset > INT32_MAX ||
+            (depth == BATCH_SCAN_CHECKED && end_known && head.base_offset > segment->end_offset &&
+             gap_is_damage(&scan, &head, gaps_allowed))) {
             err = ERR_DAMAGED;
             break;
         }
         segment_book(segment, &head, segment->size, index_interval_bytes);
+        end_known = true;
     }
     batch_scan_deinit(&scan);
     return err == ERR_END ? ERR_OK : err;
@@ -211,8 +244,9 @@ static enum err rebuild_indexes(int64_t base_offset, struct fs_file *file, uint6
     enum err err = ERR_OK;
 
     segment_init(&scratch, base_offset, 0);
-    err = walk(&scratch, file, size, index_interval_bytes);
-    if (err == ERR_OK) {
+    err = walk(&scratch, file, size, index_interval_bytes, BATCH_SCAN_HEADS, true);
+    if (err == ERR_OK || err == ERR_DAMAGED) { /* up to damage, behind which readers find their way without */
+        err = ERR_OK;
         *offsets = scratch.offsets;
         *times = scratch.times;
         scratch.offsets = (struct offset_index){0};
@@ -307,8 +341,10 @@ static enum err first_timestamp_read(struct segment *segment, struct fs_file *fi
     return err;
 }
 
-enum err segment_load(struct segment *segment, struct fs *fs, const char *dir, int32_t index_interval_bytes)
+enum err segment_load(struct segment *segment, struct fs *fs, const char *dir, int32_t index_interval_bytes,
+                      bool gaps_allowed)
 {
+    int64_t last_indexed = -1;
     struct fs_file *file = NULL;
     uint64_t size = 0;
     enum err err = open_log(fs, dir, segment->base_offset, FS_READ, &file, &size);
@@ -324,10 +360,14 @@ enum err segment_load(struct segment *segment, struct fs *fs, const char *dir, i
     if (err != ERR_OK)
         goto out;
     segment->indexed = true;
+    if (segment->offsets.count > 0)
+        last_indexed = segment->base_offset + segment->offsets.entries[segment->offsets.count - 1].relative_offset;
     books_from_indexes(segment);
     err = first_timestamp_read(segment, file, size);
     if (err == ERR_OK)
-        err = walk(segment, file, size, index_interval_bytes);
+        err = walk(segment, file, size, index_interval_bytes, BATCH_SCAN_CHECKED, gaps_allowed);
+    if (err == ERR_OK && last_indexed >= 0 && segment->end_offset <= last_indexed)
+        err = ERR_DAMAGED; /* the last entry speaks of more */
 out:
     fs_file_drop(file);
     return err;
@@ -376,23 +416,6 @@ static enum err rewrite_indexes(struct segment *segment, struct fs *fs, const ch
             err = index_remove(fs, dir, segment->base_offset, SEGMENT_TIME_INDEX);
     }
     return err;
-}
-
-/*
- * Offsets lie outside the checksum, so a batch that leaves a gap is looked at twice. Compaction makes gaps, but a batch
- * whose successor stands before it was not moved by that; nor was the last of all in a log that is not compacted.
- */
-static bool gap_is_damage(const struct batch_scan *behind, const struct batch_header *head, bool gaps_allowed)
-{
-    struct batch_scan scan;
-    struct batch_header next;
-    struct bytes batch;
-    enum err err = ERR_OK;
-
-    batch_scan_init(&scan, behind->file, behind->position, behind->limit, BATCH_SCAN_HEADS);
-    err = batch_scan_next(&scan, &next, &batch);
-    batch_scan_deinit(&scan);
-    return err == ERR_OK ? next.base_offset <= batch_last_offset(head) : !gaps_allowed;
 }
 
 static enum err check_and_book(struct segment *segment, struct batch_scan *scan, const struct segment_recovery *how,
@@ -500,7 +523,15 @@ enum err segment_recover(struct segment *segment, struct fs *fs, const char *dir
     *scanned = size - segment->size;
     batch_scan_init(&scan, file, segment->size, size < SEGMENT_BYTES_MAX ? size : SEGMENT_BYTES_MAX,
                     BATCH_SCAN_CHECKED);
-    err = check_and_book(segment, &scan, how, each, context);
+    for (;;) {
+        err = check_and_book(segment, &scan, how, each, context);
+        if (err != ERR_DAMAGED || segment->end_offset >= how->synced_offset)
+            break;
+        err = segment_damage_pass(segment, fs, dir, file, scan.limit, how);
+        if (err != ERR_OK)
+            break;
+        scan.position = segment->size;
+    }
     batch_scan_deinit(&scan);
     if (err != ERR_END && err != ERR_DAMAGED)
         goto out;

@@ -30,6 +30,8 @@
 
 enum { SEGMENT_BYTES_MAX = INT32_MAX };
 
+struct damage;
+struct segment_checked;
 struct segment_job;
 
 struct segment {
@@ -47,12 +49,14 @@ struct segment {
     bool indexed; /* the indexes are in memory */
     struct offset_index offsets;
     struct time_index times;
-    struct txn_index *aborted;   /* NULL: there are none; loaded while indexed */
-    struct fs_file *file;        /* NULL while closed */
-    struct segment_job *opening; /* under way */
-    uint32_t uses;               /* jobs that go by its files' names: they and the struct stay until it is 0 */
-    bool moving;                 /* its files are being replaced: nobody may begin to go by their names */
-    bool removed;                /* it is in the log's list no more */
+    uint64_t written_from;           /* bytes from there on are of this process and this opening of the file */
+    struct segment_checked *checked; /* what else was verified; NULL: nothing */
+    struct txn_index *aborted;       /* NULL: there are none; loaded while indexed */
+    struct fs_file *file;            /* NULL while closed */
+    struct segment_job *opening;     /* under way */
+    uint32_t uses;                   /* jobs that go by its files' names: they and the struct stay until it is 0 */
+    bool moving;                     /* its files are being replaced: nobody may begin to go by their names */
+    bool removed;                    /* it is in the log's list no more */
     struct list_node removed_node;
     int64_t unlink_due_ns; /* once its files are renamed */
 };
@@ -90,9 +94,10 @@ MUST_CHECK enum err segment_find(struct fs_file *file, const struct offset_index
 /* --- blocking --- */
 
 /* Size, end and timestamps from the files, trusting the indexes; only what lies behind the last index entry is walked.
- * A missing or damaged index is rebuilt from the .log. The indexes stay in memory (segment_drop_indexes).
- * ERR_DAMAGED: what lies there is no run of whole batches. */
-MUST_CHECK enum err segment_load(struct segment *segment, struct fs *fs, const char *dir, int32_t index_interval_bytes);
+ * A missing or damaged index is rebuilt from the .log. gaps_allowed: the topic compacts. The indexes stay in memory
+ * (segment_drop_indexes). ERR_DAMAGED: what lies there is no run of whole batches. */
+MUST_CHECK enum err segment_load(struct segment *segment, struct fs *fs, const char *dir, int32_t index_interval_bytes,
+                                 bool gaps_allowed);
 void segment_drop_indexes(struct segment *segment);
 
 /* Called for each good batch; anything but ERR_OK stops and is returned. */
@@ -100,6 +105,13 @@ typedef enum err segment_batch_fn(void *context, const struct batch_header *head
 struct segment_recovery {
     int32_t index_interval_bytes;
     bool gaps_allowed; /* the topic compacts */
+    /* Below it a bad batch is no torn one: it is noted as damage, kept, and the walk goes on behind it. 0: all is cut.
+     */
+    int64_t synced_offset;
+    int64_t tail_offset; /* where the log ended when that was synced, as far as is known */
+    int64_t end_offset;  /* where the next segment begins; -1: there is none */
+    int64_t now_ms;
+    struct damage *damage; /* takes the ranges; may be NULL where synced_offset is 0 */
 };
 
 /*
