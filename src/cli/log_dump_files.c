@@ -7,8 +7,9 @@
 #include "partition/producer_state.h"
 #include "partition/text_file.h"
 #include "partition/time_index.h"
+#include "partition/txn_index.h"
 
-enum { FILE_BYTES_MAX = 1024 * 1024 * 1024, TXN_INDEX_ENTRY_BYTES = 34 };
+enum { FILE_BYTES_MAX = 1024 * 1024 * 1024 };
 
 static void put_unreadable(struct line_out *out, const char *why, bool *damaged)
 {
