@@ -1,5 +1,5 @@
 /* Rule: a flipped byte anywhere below what was synced costs at most the batch that it lies in: nothing wrong is served,
- * all else is, a line says so once, and the next start knows it (DESIGN.md 4, torn or damaged). */
+ * all else is, a line says so once, and the next start knows it. */
 #include "partition/damage.h"
 
 #include <stdio.h>
