@@ -45,6 +45,7 @@ struct broker_dir {
     struct uuid id;
     struct log_dir_list list;
     _Atomic(bool) failed;         /* for good: a sync or another I/O error */
+    _Atomic(bool) close_failed;   /* a partition there could not be closed cleanly: there is no clean mark */
     _Atomic(uint32_t) partitions; /* that live there: a new one goes where the fewest do */
     bool clean;
     int64_t clean_epoch; /* of the broker at its last clean stop; -1 unknown */
@@ -131,7 +132,6 @@ struct broker {
     struct loop_task sequence_task;
     struct loop_task stop_task;
     bool loaded; /* the partitions are the metadata's */
-    bool close_failed;
     struct checkpoints checkpoints;
     void (*space_idle)(struct broker *broker); /* asked for by the stop, told once no space is being looked at */
     struct loop_timer heartbeat_timer;

@@ -39,9 +39,16 @@ enum err checkpoints_write(struct broker *broker, const struct partition_note *n
     entries = mem_calloc(count, sizeof(*entries));
     if (entries == NULL)
         return ERR_NOMEM;
-    for (uint32_t dir = 0; dir < broker->dir_count; dir++)
-        for (int which = 0; which < LOG_DIR_CHECKPOINTS && err == ERR_OK; which++)
-            err = write_one(broker, dir, (enum log_dir_checkpoint)which, notes, entries);
+    for (uint32_t dir = 0; dir < broker->dir_count; dir++) {
+        enum err dir_err = ERR_OK;
+
+        /* Of one that has failed nothing is known any more; what its files say stays. */
+        for (int which = 0; which < LOG_DIR_CHECKPOINTS && dir_err == ERR_OK; which++)
+            if (!atomic_load(&broker->dirs[dir].failed))
+                dir_err = write_one(broker, dir, (enum log_dir_checkpoint)which, notes, entries);
+        if (err == ERR_OK) /* one that cannot be written is not to keep the others back */
+            err = dir_err;
+    }
     mem_free(entries);
     return err;
 }

@@ -209,12 +209,15 @@ static void write_marks(struct loop_job *job)
     struct broker *broker = LIST_ENTRY(job, struct broker, stop_job);
     enum err err = checkpoints_write(broker, broker->checkpoints.notes);
 
-    for (uint32_t i = 0; i < broker->dir_count && err == ERR_OK && !broker->close_failed; i++) {
+    for (uint32_t i = 0; i < broker->dir_count && err == ERR_OK; i++) {
+        struct broker_dir *dir = &broker->dirs[i];
         struct dir_relief relief = {0};
 
+        if (atomic_load(&dir->failed) || atomic_load(&dir->close_failed))
+            continue;
         do
-            err = log_dir_put_clean_mark(broker->dirs[i].dir, atomic_load(&broker->broker_epoch));
-        while (err == ERR_NO_SPACE && dir_space_relieve(&broker->dirs[i].space, &relief));
+            err = log_dir_put_clean_mark(dir->dir, atomic_load(&broker->broker_epoch));
+        while (err == ERR_NO_SPACE && dir_space_relieve(&dir->space, &relief));
     }
     if (err != ERR_OK && broker->stop_err == ERR_OK)
         broker->stop_err = err;
@@ -248,7 +251,6 @@ static void all_closed(struct loop_task *task)
     for (uint32_t i = 0; i < broker->shard_count; i++) {
         struct shard *shard = &broker->shards[i];
 
-        broker->close_failed |= shard->close_failed;
         while (shard->notes != NULL) {
             struct partition_note *note = shard->notes;
 

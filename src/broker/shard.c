@@ -284,7 +284,8 @@ static void closed(struct partition_close *op)
     struct shard *shard = hosted->shard;
 
     if (op->err != ERR_OK) {
-        shard->close_failed |= !hosted->deleted;
+        if (!hosted->deleted)
+            atomic_store(&shard->broker->dirs[hosted->dir].close_failed, true);
         log_error(&shard->broker->log, "partition closed badly err=%s", err_name(op->err));
     }
     mem_free(hosted);
@@ -318,9 +319,11 @@ void shard_close(struct shard *shard, void (*settled)(struct shard *shard))
     shard->settled = settled;
     fetch_sessions_close_all(&shard->sessions);
     for (uint32_t cursor = 0; map_next(&shard->hosted, &cursor, NULL, &value);) {
-        if (!shard_can_note(value) || shard_note(shard, value, true) != ERR_OK)
-            shard->close_failed = true;
-        unhost(shard, value, false);
+        struct hosted *hosted = value;
+
+        if (!shard_can_note(hosted) || shard_note(shard, hosted, true) != ERR_OK)
+            atomic_store(&shard->broker->dirs[hosted->dir].close_failed, true);
+        unhost(shard, hosted, false);
     }
     shard->closing--;
     settle(shard);

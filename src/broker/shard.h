@@ -119,7 +119,6 @@ struct shard {
     uint32_t sessions_ending; /* fetch sessions whose homes have not let go yet */
     bool serving;
     bool stopping;
-    bool close_failed;            /* a partition could not be closed cleanly */
     struct partition_note *notes; /* of those that could; while the node runs, of all, for the checkpoints */
     struct loop_task note_task;
     struct held_stream held[SHARD_HELD_STREAMS_MAX];

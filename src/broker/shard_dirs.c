@@ -48,6 +48,8 @@ void shard_storage_failed(void *context, const char *log_dir, enum err err)
     }
     if (all_dirs_failed(broker))
         broker_fail(broker, "every log directory has failed");
+    else if (i == broker->metadata_dir)
+        broker_fail(broker, "the log directory that holds the metadata has failed");
 }
 
 uint32_t shard_choose_dir(const struct shard *shard)

@@ -128,4 +128,100 @@ START_TEST(only_what_is_asked_is_told_and_once)
 }
 END_TEST
 
-RUN_TESTS("broker/log_dirs", new_partitions_go_where_the_fewest_are, only_what_is_asked_is_told_and_once)
+/* The directory that a partition of topic lives in. */
+static uint32_t dir_of(struct uuid topic, int32_t index)
+{
+    struct shard *home = shard_home(world.node.broker, topic, index);
+
+    return shard_hosted(home, topic, index)->dir;
+}
+
+static int32_t partition_in(struct uuid topic, int32_t count, uint32_t dir)
+{
+    for (int32_t i = 0; i < count; i++)
+        if (dir_of(topic, i) == dir)
+            return i;
+    ck_abort_msg("nothing in directory %u", dir);
+    return -1;
+}
+
+/* Everything of a directory that failed is refused, at once and for good; the others serve, are checkpointed, and are
+ * believed at the next start; new partitions avoid it. */
+START_TEST(a_failed_directory_leaves_the_others_serving)
+{
+    struct describe_log_dirs_request request;
+    struct describe_log_dirs_response *response = NULL;
+    struct node_call call;
+    struct uuid topic;
+    struct uuid later;
+    enum err err = ERR_OK;
+
+    for (uint64_t seed = 11; seed <= 15; seed++) {
+        begin(seed, 2);
+        topic = node_create_topic(&world, "a", 6, "flush.messages=1", NULL);
+        for (int32_t i = 0; i < 6; i++)
+            ck_assert_int_eq(node_produce(&world, 0, topic, i, 100, &err), 0);
+        sim_fs_set_fault(&world.disk, SIM_FS_FAIL, SIM_FS_SYNC, 1, ERR_IO);
+        (void)node_produce(&world, 0, topic, partition_in(topic, 6, 1), 100, &err);
+        ck_assert(sim_fs_fault_struck(&world.disk));
+        ck_assert_int_eq(err, ERR_KAFKA_STORAGE_ERROR);
+        for (int32_t i = 0; i < 6; i++) {
+            int64_t offset = node_produce(&world, 0, topic, i, 100, &err);
+
+            ck_assert_int_eq(err, dir_of(topic, i) == 1 ? ERR_KAFKA_STORAGE_ERROR : ERR_OK);
+            ck_assert_int_eq(offset, dir_of(topic, i) == 1 ? -1 : 1);
+        }
+        later = node_create_topic(&world, "b", 4, NULL);
+        for (int32_t i = 0; i < 4; i++) {
+            ck_assert_uint_ne(dir_of(later, i), 1);
+            ck_assert_int_eq(node_produce(&world, 0, later, i, 100, &err), 0);
+        }
+        describe_log_dirs_request_init(&request);
+        request.topics = NULL;
+        response = describe(&request, &call);
+        ck_assert_int_eq(response->results[0].error_code, 0);
+        ck_assert_int_eq(response->results[1].error_code, err_wire(ERR_KAFKA_STORAGE_ERROR));
+        ck_assert_uint_eq(response->results[1].topics_count, 0);
+        ck_assert_int_eq(response->results[2].error_code, 0);
+        node_call_end(&call);
+        sim_node_stop(&world.node);
+        sim_node_start(&world.node);
+        ck_assert(world.node.broker->dirs[0].clean);
+        ck_assert(!world.node.broker->dirs[1].clean);
+        ck_assert(world.node.broker->dirs[2].clean);
+        for (int32_t i = 0; i < 6; i++)
+            ck_assert_int_ge(node_produce(&world, 0, topic, i, 100, &err), 1);
+        node_world_end(&world);
+    }
+}
+END_TEST
+
+static void note_failure(void *context, const char *message)
+{
+    (void)message;
+    *(bool *)context = true;
+}
+
+START_TEST(without_the_directory_of_the_metadata_the_node_ends)
+{
+    struct uuid topic;
+    bool failed = false;
+    enum err err = ERR_OK;
+
+    begin(21, 2);
+    topic = node_create_topic(&world, "a", 6, "flush.messages=1", NULL);
+    for (int32_t i = 0; i < 6; i++)
+        ck_assert_int_eq(node_produce(&world, 0, topic, i, 100, &err), 0);
+    world.node.broker->env.failed = note_failure;
+    world.node.broker->env.context = &failed;
+    sim_fs_set_fault(&world.disk, SIM_FS_FAIL, SIM_FS_SYNC, 1, ERR_IO);
+    (void)node_produce(&world, 0, topic, partition_in(topic, 6, world.node.broker->metadata_dir), 100, &err);
+    ck_assert_int_eq(err, ERR_KAFKA_STORAGE_ERROR);
+    ck_assert(failed);
+    node_world_end(&world);
+}
+END_TEST
+
+RUN_TESTS("broker/log_dirs", without_the_directory_of_the_metadata_the_node_ends,
+          a_failed_directory_leaves_the_others_serving, new_partitions_go_where_the_fewest_are,
+          only_what_is_asked_is_told_and_once)
