@@ -495,6 +495,8 @@ void log_appends_fail(struct partition_log *log, enum err err)
 {
     struct list_node *node = NULL;
 
+    if (log->draining && log->failed)
+        return; /* the append that failed the log comes first; the drain then fails those behind it */
     while ((node = list_take_first(&log->appends)) != NULL) {
         struct log_append *op = LIST_ENTRY(node, struct log_append, node);
 
@@ -511,7 +513,7 @@ void partition_log_append(struct partition_log *log, struct log_append *op)
     op->base_offset = -1;
     op->last_offset = -1;
     op->max_timestamp = -1;
-    if (log->closing != NULL || log->failed) {
+    if (log->closing != NULL || (log->failed && !log->draining)) {
         op->err = log->failed ? ERR_KAFKA_STORAGE_ERROR : ERR_CLOSED;
         op->done(op);
         return;

@@ -88,6 +88,58 @@ START_TEST(an_append_is_no_larger_than_a_segment)
 }
 END_TEST
 
+enum { ROW = 4 };
+
+static struct partition_log *row_log;
+static struct log_append row[ROW];
+static uint32_t row_order[ROW];
+static uint32_t row_ended;
+
+static void row_begin(uint32_t i)
+{
+    partition_log_append(row_log, &row[i]);
+}
+
+/* The first begins two more, which queue; the second, whose write fails, one more. */
+static void row_done(struct log_append *op)
+{
+    uint32_t i = (uint32_t)(op - row);
+
+    row_order[row_ended++] = i;
+    if (i == 0) {
+        row_begin(1);
+        row_begin(2);
+    } else if (i == 1) {
+        row_begin(3);
+    }
+}
+
+/* Appends complete in the order in which they came, also where one of them fails the log. */
+START_TEST(a_failing_log_answers_in_order)
+{
+    size_t size = 0;
+    uint8_t *batch = NULL;
+
+    world_begin(&world, 4);
+    row_log = world_log(&world);
+    world_append(&world, row_log, &(struct batch_make){.record_count = 1});
+    batch = make_batch(&(struct batch_make){.record_count = 1}, &size);
+    for (uint32_t i = 0; i < ROW; i++)
+        row[i] = (struct log_append){.batches = batch, .size = size, .origin = LOG_ORIGIN_CLIENT, .done = row_done};
+    sim_fs_set_fault(&world.disk, SIM_FS_FAIL, SIM_FS_WRITE, 2, ERR_IO);
+    row_begin(0);
+    world_pass(&world, 1000000000);
+    ck_assert_uint_eq(row_ended, ROW);
+    for (uint32_t i = 0; i < ROW; i++) {
+        ck_assert_uint_eq(row_order[i], i);
+        ck_assert_int_eq(row[i].err, i == 0 ? ERR_OK : ERR_KAFKA_STORAGE_ERROR);
+    }
+    mem_free(batch);
+    world_crash(&world, row_log, false);
+    world_end(&world);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("log_append");
@@ -98,6 +150,7 @@ int main(void)
     tcase_add_test(tcase, the_number_of_batches_is_limited);
     tcase_add_test(tcase, an_append_spreads_no_further_than_a_segment);
     tcase_add_test(tcase, an_append_is_no_larger_than_a_segment);
+    tcase_add_test(tcase, a_failing_log_answers_in_order);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
