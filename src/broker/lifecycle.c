@@ -129,6 +129,7 @@ static void heartbeat_again(struct loop_timer *timer)
 static void registered(struct metadata_call *request)
 {
     struct broker *broker = LIST_ENTRY(request, struct broker, metadata_call);
+    const struct image_broker *row = NULL;
 
     if (!is_starting(broker))
         return;
@@ -137,7 +138,11 @@ static void registered(struct metadata_call *request)
         return;
     }
     atomic_store(&broker->broker_epoch, request->request.register_broker.epoch);
-    heartbeat(broker);
+    row = image_broker(metadata_node_image(broker->metadata), broker->node_id);
+    if (row != NULL && !row->fenced)
+        begin_to_serve(broker);
+    else
+        heartbeat(broker);
 }
 
 static void register_broker(struct broker *broker)
@@ -156,6 +161,7 @@ static void register_broker(struct broker *broker)
         .directories = broker->directory_ids,
         .directory_count = broker->dir_count,
         .previous_epoch = broker->dirs[0].clean ? broker->dirs[0].clean_epoch : -1,
+        .then_unfence = true,
     };
     for (uint32_t i = 0; i < broker->listeners.count; i++)
         if (!broker->listeners.entries[i].is_controller)

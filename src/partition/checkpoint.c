@@ -163,7 +163,7 @@ void checkpoint_format_epochs(const struct epoch_cache *epochs, struct text *tex
 
 enum err checkpoint_write_epochs(struct fs *fs, const char *dir, const struct text *text)
 {
-    return text->failed ? ERR_NOMEM : text_file_replace(fs, dir, EPOCH_FILE, text_bytes(text));
+    return text->failed ? ERR_NOMEM : text_file_replace_unnamed(fs, dir, EPOCH_FILE, text_bytes(text));
 }
 
 static bool value_after(struct bytes line, struct bytes key, struct bytes *value)

@@ -42,6 +42,7 @@ MUST_CHECK enum err checkpoint_write_offsets(struct fs *fs, const char *dir, con
 MUST_CHECK enum err checkpoint_read_epochs(struct fs *fs, const char *dir, struct epoch_cache *epochs);
 /* The file's content; checkpoint_write_epochs writes it. Two steps, so that the text can be made on the reactor. */
 void checkpoint_format_epochs(const struct epoch_cache *epochs, struct text *text);
+/* The directory is the caller's to sync. */
 MUST_CHECK enum err checkpoint_write_epochs(struct fs *fs, const char *dir, const struct text *text);
 
 /* ERR_NOT_FOUND; ERR_DAMAGED: not "version: n" and "topic_id: <uuid>", or a zero id. */

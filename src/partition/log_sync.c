@@ -121,7 +121,7 @@ enum err log_sync_plan_make(struct partition_log *log, enum log_sync_kind kind, 
         log_sync_plan_deinit(log, plan);
         return err;
     }
-    plan->sync_names = log->names_changed || plan->snapshot != NULL;
+    plan->sync_names = log->names_changed || plan->snapshot != NULL || plan->write_epochs;
     for (uint32_t i = 0; i < plan->file_count; i++)
         plan->sync_names = plan->sync_names || plan->files[i].has_tail;
     /* What changes from here on is the next plan's. */

@@ -107,7 +107,9 @@ static enum err write_whole(struct fs *fs, const char *path, struct bytes conten
     return err;
 }
 
-static enum err replace(struct fs *fs, const char *dir, const char *name, struct bytes content, bool sync)
+enum sync_depth { SYNC_NOTHING, SYNC_CONTENT, SYNC_NAME };
+
+static enum err replace(struct fs *fs, const char *dir, const char *name, struct bytes content, enum sync_depth depth)
 {
     struct log_path path;
     struct log_path beside;
@@ -118,22 +120,27 @@ static enum err replace(struct fs *fs, const char *dir, const char *name, struct
         return err;
     if (size < 0 || (size_t)size >= sizeof(beside.text))
         return ERR_LIMIT;
-    err = write_whole(fs, beside.text, content, sync);
+    err = write_whole(fs, beside.text, content, depth >= SYNC_CONTENT);
     if (err == ERR_OK)
         err = fs_rename(fs, beside.text, path.text);
-    if (err == ERR_OK && sync && fs_sync_dir(fs, dir) != ERR_OK)
+    if (err == ERR_OK && depth == SYNC_NAME && fs_sync_dir(fs, dir) != ERR_OK)
         err = ERR_IO;
     return err;
 }
 
 enum err text_file_replace(struct fs *fs, const char *dir, const char *name, struct bytes content)
 {
-    return replace(fs, dir, name, content, true);
+    return replace(fs, dir, name, content, SYNC_NAME);
+}
+
+enum err text_file_replace_unnamed(struct fs *fs, const char *dir, const char *name, struct bytes content)
+{
+    return replace(fs, dir, name, content, SYNC_CONTENT);
 }
 
 enum err text_file_replace_lazily(struct fs *fs, const char *dir, const char *name, struct bytes content)
 {
-    return replace(fs, dir, name, content, false);
+    return replace(fs, dir, name, content, SYNC_NOTHING);
 }
 
 bool text_next_line(struct bytes *rest, struct bytes *line)

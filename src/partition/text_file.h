@@ -33,6 +33,8 @@ MUST_CHECK enum err text_file_read(struct fs *fs, const char *dir, const char *n
 /* Writes <dir>/<name>.tmp, syncs it, renames it to <name> and syncs the directory. Any failure leaves the old file;
  * that of a sync is ERR_IO, whatever it was. */
 MUST_CHECK enum err text_file_replace(struct fs *fs, const char *dir, const char *name, struct bytes content);
+/* The same, but for the directory's sync: where the caller changes more names in it, and syncs it once for all. */
+MUST_CHECK enum err text_file_replace_unnamed(struct fs *fs, const char *dir, const char *name, struct bytes content);
 /* The same without any sync: for what is rebuilt when it is lost. */
 MUST_CHECK enum err text_file_replace_lazily(struct fs *fs, const char *dir, const char *name, struct bytes content);
 

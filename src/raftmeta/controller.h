@@ -138,6 +138,9 @@ struct register_broker {
     uint32_t directory_count;
     int64_t previous_epoch; /* of the last clean stop; -1: none */
     bool migrating;         /* a ZooKeeper broker: refused */
+    /* The controller's own broker, which has seen a change when its answer comes: it is unfenced in the same sync, as
+     * by a first heartbeat; whether it was is in the image. Looked at by metadata_node_call alone. */
+    bool then_unfence;
     /* out */
     int64_t epoch;
 };

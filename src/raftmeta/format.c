@@ -133,7 +133,7 @@ out:
 
 static enum err write_bootstrap(struct formatter *formatter, const char *dir, int64_t now_ms)
 {
-    struct snapshot_source source = {.now_ms = now_ms, .last_ms = now_ms, .features_only = true};
+    struct snapshot_source source = {.now_ms = now_ms, .last_ms = now_ms, .features_only = true, .unnamed = true};
     struct image *image = NULL;
     char path[SNAPSHOT_PATH_CHARS_MAX];
     enum err err = first_levels(&image);
@@ -166,8 +166,6 @@ static enum err write_voters(struct formatter *formatter, const char *dir, struc
         err = fs_mkdir(options->fs, path);
     if (err == ERR_EXISTS)
         err = ERR_OK;
-    if (err == ERR_OK)
-        err = fs_sync_dir(options->fs, dir);
     snapshot_name((struct snapshot_id){0, 0}, name);
     if (err == ERR_OK)
         err =
@@ -197,6 +195,8 @@ static enum err format_all(struct formatter *formatter)
     err = write_bootstrap(formatter, dir, now_ms);
     if (err == ERR_OK && !options->static_voters)
         err = write_voters(formatter, dir, meta->directory_id, now_ms);
+    if (err == ERR_OK) /* once for both: before meta.properties, with which they are believed */
+        err = fs_sync_dir(options->fs, dir);
     if (err != ERR_OK)
         return fail(formatter, err, "%s cannot be formatted: %s", dir, err_text(err));
     /* The metadata directory first: with it the node exists, and the others can be completed. */

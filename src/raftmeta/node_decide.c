@@ -255,6 +255,26 @@ out:
     return err;
 }
 
+/* A registration and the heartbeat that would follow it: two changes, one sync. The call may be answered within the
+ * last node_decide, and is not touched behind it. */
+static enum err decide_and_unfence(struct metadata_node *node, struct metadata_call *call)
+{
+    const struct register_broker *in = &call->request.register_broker;
+    struct controller_request heartbeat = {.type = CONTROLLER_BROKER_HEARTBEAT, .arena = call->request.arena};
+    enum err err = node_decide(node, &call->request, NULL, false);
+
+    if (err != ERR_OK)
+        return err;
+    if (call->request.err != ERR_OK) { /* nothing was changed */
+        wait_for(node, call, node->waited_offset);
+        node_applied(node);
+        return ERR_OK;
+    }
+    heartbeat.broker_heartbeat = (struct broker_heartbeat){
+        .broker_id = in->broker_id, .broker_epoch = in->epoch, .metadata_offset = node->waited_offset};
+    return node_decide(node, &heartbeat, call, false);
+}
+
 static void arrive(struct loop_task *task)
 {
     struct metadata_call *request = LIST_ENTRY(task, struct metadata_call, task);
@@ -265,7 +285,9 @@ static void arrive(struct loop_task *task)
         refuse(node, request, ERR_NOT_CONTROLLER);
         return;
     }
-    err = node_decide(node, &request->request, request, false);
+    err = request->request.type == CONTROLLER_REGISTER_BROKER && request->request.register_broker.then_unfence
+              ? decide_and_unfence(node, request)
+              : node_decide(node, &request->request, request, false);
     if (err == ERR_OK)
         return;
     refuse(node, request, err == ERR_DAMAGED ? ERR_UNKNOWN_SERVER_ERROR : err);

@@ -81,8 +81,6 @@ static void activated(struct metadata_call *request)
     }
     node_enter(node, NODE_ACTIVE);
     node->snapshot_at_ms = clock_wall_ms(node->options.clock);
-    if (register_self(node) != ERR_OK)
-        log_warn(node->options.log, "this controller is not registered: out of memory");
     if (node->options.idle_interval_ms > 0) {
         node->idle_timer.fired = node_idle;
         loop_timer_start(node->options.loop, &node->idle_timer,
@@ -196,6 +194,9 @@ static enum err activate(struct metadata_node *node, int64_t next_offset)
                                                   .transaction_open = node->loaded->loader.transaction_open};
     err = node_decide(node, &request->request, request, false);
     node->activating = err == ERR_OK;
+    /* In the activation's own sync. */
+    if (err == ERR_OK && register_self(node) != ERR_OK)
+        log_warn(node->options.log, "this controller is not registered: out of memory");
     return err;
 }
 

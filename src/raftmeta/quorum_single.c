@@ -35,6 +35,8 @@ struct quorum_single {
     int64_t committed_offset;
     struct log_sync sync;
     bool syncing;
+    struct loop_task sync_task;
+    bool sync_due; /* at the end of this turn */
     bool stopping;
     struct partition_log_close close;
     bool closing;
@@ -74,8 +76,8 @@ static void closed(struct partition_log_close *op)
 /* Closes the log when a stop was asked for and nothing is under way any more. */
 static void go_on_stopping(struct quorum_single *single)
 {
-    bool busy =
-        single->syncing || single->first != NULL || single->phase == SINGLE_VOTING || single->phase == SINGLE_STARTING;
+    bool busy = single->syncing || single->sync_due || single->first != NULL || single->phase == SINGLE_VOTING ||
+                single->phase == SINGLE_STARTING;
 
     if (!single->stopping || single->closing || busy)
         return;
@@ -118,11 +120,25 @@ static void begin_sync(struct quorum_single *single)
     partition_log_sync(single->options.log, &single->sync);
 }
 
+static void sync_now(struct loop_task *task)
+{
+    struct quorum_single *single = LIST_ENTRY(task, struct quorum_single, sync_task);
+
+    single->sync_due = false;
+    begin_sync(single);
+    go_on_stopping(single);
+}
+
+/* At the end of the turn, so that all it proposes shares one sync. */
 static void want(struct quorum_single *single, int64_t offset)
 {
     if (offset > single->wanted_offset)
         single->wanted_offset = offset;
-    begin_sync(single);
+    if (single->syncing || single->sync_due)
+        return;
+    single->sync_due = true;
+    single->sync_task.run = sync_now;
+    loop_defer(single->options.loop, &single->sync_task);
 }
 
 /* --- taking leadership --- */

@@ -317,7 +317,7 @@ enum err snapshot_write(struct fs *fs, const char *path, const struct snapshot_s
     batch_builder_deinit(&writer.builder);
     if (err == ERR_OK)
         err = fs_rename(fs, part, path);
-    if (err == ERR_OK)
+    if (err == ERR_OK && !source->unnamed)
         err = sync_parent(fs, path);
     if (err != ERR_OK)
         (void)!fs_unlink(fs, part); /* what stays is removed by the next clean-up */

@@ -52,8 +52,9 @@ struct snapshot_source {
     int64_t last_ms;    /* append time of the last record it stands for */
     int32_t epoch;      /* of the batches */
     bool features_only; /* bootstrap.checkpoint: the image's levels and nothing else */
+    bool unnamed;       /* the directory is the caller's to sync */
 };
-/* path is the final one; its directory is synced too. */
+/* path is the final one; its directory is synced too, unless source says otherwise. */
 MUST_CHECK enum err snapshot_write(struct fs *fs, const char *path, const struct snapshot_source *source);
 
 #endif

@@ -45,6 +45,7 @@ START_TEST(what_found_no_room_comes_next)
     struct node_call call;
     struct fetch_response *response = NULL;
     struct uuid topic;
+    int32_t first = 0;
     enum err err = ERR_OK;
 
     node_world_begin(&world, 1, 1);
@@ -56,19 +57,22 @@ START_TEST(what_found_no_room_comes_next)
     ask.request.max_bytes = 8000;
     ask.request.max_wait_ms = 1000;
     response = fetch_next(1, &ask, BY_ID, &call);
-    ck_assert_ptr_nonnull(node_fetched(response, 0));
-    ck_assert_uint_gt(node_fetched(response, 0)->records.size, 0);
-    ck_assert(node_fetched(response, 1) == NULL || node_fetched(response, 1)->records.size == 0);
+    first =
+        node_fetched(response, 0) != NULL && node_fetched(response, 0)->records.size > 0 ? 0 : 1; /* as they loaded */
+    ck_assert_ptr_nonnull(node_fetched(response, first));
+    ck_assert_uint_gt(node_fetched(response, first)->records.size, 0);
+    ck_assert(node_fetched(response, 1 - first) == NULL || node_fetched(response, 1 - first)->records.size == 0);
     node_call_end(&call);
     /* The consumer has moved on in the one, and says nothing of the other: it knows that the broker has the offset. */
-    ask.partitions[0].fetch_offset = 1;
+    ask.partitions[first].fetch_offset = 1;
+    ask.topic.partitions = &ask.partitions[first];
     ask.topic.partitions_count = 1;
     ask.request.topics_count = 1;
     ask.request.session_epoch++;
     response = fetch(1, &ask, BY_ID, &call);
     ck_assert_ptr_nonnull(response);
-    ck_assert_ptr_nonnull(node_fetched(response, 1));
-    ck_assert_uint_gt(node_fetched(response, 1)->records.size, 6000);
+    ck_assert_ptr_nonnull(node_fetched(response, 1 - first));
+    ck_assert_uint_gt(node_fetched(response, 1 - first)->records.size, 6000);
     node_call_end(&call);
     node_world_end(&world);
 }
