@@ -18,6 +18,7 @@ struct api_metrics {
 struct broker_metrics {
     struct metrics *metrics;
     struct metric refused;
+    struct metric damage;
     struct metric clock_doubted;
     struct api_metrics apis[]; /* by row */
 };
@@ -41,6 +42,8 @@ enum err broker_metrics_new(struct broker_metrics **out)
     }
     metrics->refused = metrics_add_counter(metrics->metrics, "ottla_requests_refused_total",
                                            "Requests that closed their connection: not served, or not parsed.");
+    metrics->damage = metrics_add_counter(metrics->metrics, "ottla_log_damage_total",
+                                          "Ranges of logs that are damaged, kept and not served.");
     metrics->clock_doubted =
         metrics_add_gauge(metrics->metrics, "ottla_wall_clock_doubted",
                           "1 while a jump of the wall clock keeps anything from being deleted by its age.");
@@ -81,6 +84,11 @@ void broker_metrics_count(const struct broker_metrics *metrics, struct metrics_b
 
     metrics_count(block, row->requests, 1);
     metrics_record(block, row->seconds, took_ns < 0 ? 0 : (uint64_t)took_ns);
+}
+
+void broker_metrics_damage(const struct broker_metrics *metrics, struct metrics_block *block, uint32_t ranges)
+{
+    metrics_count(block, metrics->damage, ranges);
 }
 
 void broker_metrics_refuse(const struct broker_metrics *metrics, struct metrics_block *block)

@@ -65,6 +65,13 @@ static void session_closed(void *context, struct fetch_session *session)
     fetch_parts_give_up(session, session_freed, shard);
 }
 
+static void damage_found(void *context, uint32_t ranges)
+{
+    const struct shard *shard = context;
+
+    broker_metrics_damage(shard->broker->metrics, shard->metrics, ranges);
+}
+
 static void publish(struct metadata_listener *listener, struct image *image, const struct image_delta *delta);
 
 enum err shard_init(struct shard *shard, struct broker *broker, struct loop *loop, uint32_t index)
@@ -106,6 +113,7 @@ enum err shard_init(struct shard *shard, struct broker *broker, struct loop *loo
             .log_dir = broker->dirs[i].path,
             .space = &broker->dirs[i].space,
             .storage_failed = shard_storage_failed,
+            .damage_found = damage_found,
             .context = shard,
         };
     shard->listener = (struct metadata_listener){.loop = loop, .publish = publish};

@@ -13,8 +13,10 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } parts[] = {
-    {"dump", log_dump},
-    {"verify", log_verify},
+    {"dump", log_command_dump},
+    {"verify", log_command_verify},
+    {"repair", log_command_repair},
+    {"recover", log_command_recover},
 };
 
 const char *log_option_value(const char *name, int argc, char **argv, int *took)
@@ -54,10 +56,12 @@ static int run(int argc, char **argv)
 
 const struct command command_log = {
     .name = "log",
-    .summary = "look into the files of a log, and check them",
+    .summary = "look into the files of a log, check and mend them",
     .help =
         "usage: ottla log dump   [--records] [--json] [--from OFFSET] [--to OFFSET] [--decode HOW] PATH...\n"
         "       ottla log verify [--records] [--json] PATH...\n"
+        "       ottla log repair [--accept-loss] [--json] PATH...\n"
+        "       ottla log recover [--json] LOG_DIR...\n"
         "\n"
         "A PATH is one file of a log, the directory of a partition (my-topic-0), or a log directory with all that is "
         "in\n"
@@ -79,6 +83,18 @@ const struct command command_log = {
         "the next start cuts off). The last line sums up.\n"
         "  --records         also opens every batch, compressed or not, and reads its records\n"
         "  --json            findings and sum as JSON objects\n"
+        "\n"
+        "repair wants the broker stopped. It makes everything but the .log files anew from them: indexes, transaction\n"
+        "indexes, epochs, producer snapshots; it cuts a torn end, and marks what is damaged.\n"
+        "  --accept-loss     gives damaged ranges up: consumers pass over them, and what lay there is kept in files "
+        "beside\n"
+        "                    the segment, <segment>.<position>.lost\n"
+        "\n"
+        "recover does after a crash what a start of the broker would do first, and no more: torn ends are cut, "
+        "indexes\n"
+        "trimmed, checkpoints written, so that Apache Kafka can be started on the directory. It does not pretend that "
+        "the\n"
+        "broker was stopped cleanly.\n"
         "\n"
         "Exit: 0 when all is well, 1 when damage or faults were found, 2 when the arguments or a path are not usable.\n"
         "\n"

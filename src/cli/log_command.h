@@ -17,8 +17,10 @@ enum {
     LOG_EXIT_UNABLE = 2 /* the arguments are not usable, or a path cannot be read: EXIT_USAGE */
 };
 
-int log_dump(int argc, char **argv);
-int log_verify(int argc, char **argv);
+int log_command_dump(int argc, char **argv);
+int log_command_verify(int argc, char **argv);
+int log_command_repair(int argc, char **argv);
+int log_command_recover(int argc, char **argv);
 
 /* --name value or --name=value: the value, and how many arguments that took; NULL: another option. */
 const char *log_option_value(const char *name, int argc, char **argv, int *took);

@@ -259,7 +259,7 @@ refused:
     return 0;
 }
 
-int log_dump(int argc, char **argv)
+int log_command_dump(int argc, char **argv)
 {
     struct dump dump = {.out = {.to = stdout}, .to = INT64_MAX};
     enum err err = ERR_OK;

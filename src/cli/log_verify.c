@@ -248,7 +248,7 @@ static enum err begin(struct verify *verify, int path_count, char **paths)
     return err;
 }
 
-int log_verify(int argc, char **argv)
+int log_command_verify(int argc, char **argv)
 {
     struct verify verify = {.out = {.to = stdout}};
     enum err err = ERR_OK;

@@ -40,6 +40,7 @@ struct partition_log_spec {
     int64_t recovery_point; /* from recovery-point-offset-checkpoint; below it everything was synced */
     int64_t start_offset;   /* from log-start-offset-checkpoint; 0 when there is none */
     bool clean;             /* the directory was stopped cleanly: nothing needs recovery */
+    bool rebuild;           /* all the same every batch is read, and every index made anew */
     bool essential;         /* where the disk is full it goes on from the directory's reserve */
 };
 

@@ -286,6 +286,8 @@ static uint32_t first_suspect(const struct opening *opening)
 {
     uint32_t slot = opening->found.segment_count;
 
+    if (opening->spec->rebuild)
+        return 0;
     if (opening->spec->clean)
         return slot;
     while (slot > 0 && opening->found.segments[slot - 1] > opening->spec->recovery_point)

@@ -1,0 +1,228 @@
+/* `ottla log repair` and `ottla log recover`: what mends the files of a stopped broker. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "cli/line_out.h"
+#include "cli/log_command.h"
+#include "cli/log_target.h"
+#include "cli/progress.h"
+#include "partition/log_dir.h"
+#include "partition/log_repair.h"
+
+struct repair {
+    struct fs fs;
+    struct clock clock;
+    struct rng rng;
+    struct log_sink_fd sink;
+    struct log log;
+    struct partition_files files;
+    struct line_out out;
+    bool recover; /* else repair */
+    bool accept_loss;
+    uint32_t partitions;
+    uint32_t damaged;
+};
+
+static const char *name_of(const struct repair *repair)
+{
+    return repair->recover ? "recover" : "repair";
+}
+
+static void put(struct repair *repair, const struct log_dir_partition *partition, const struct log_repaired *repaired)
+{
+    struct line_out *out = &repair->out;
+
+    line_begin(out, repair->recover ? "recovered" : "repaired");
+    line_text(out, "topic", partition->topic);
+    line_i64(out, "partition", partition->index);
+    line_i64(out, "start_offset", repaired->start_offset);
+    line_i64(out, "end_offset", repaired->end_offset);
+    line_u64(out, "bytes_read", repaired->recovery.bytes_scanned);
+    line_u64(out, "bytes_cut", repaired->recovery.bytes_cut);
+    line_u64(out, "damaged_ranges", repaired->damaged);
+    if (repaired->given_up > 0) {
+        line_u64(out, "ranges_given_up", repaired->given_up);
+        line_i64(out, "offsets_lost", repaired->offsets_lost);
+    }
+    line_end(out);
+}
+
+static enum err mend(struct repair *repair, const struct partition_env *env, struct log_dir_partition *partition,
+                     bool clean)
+{
+    struct partition_log_spec spec = {
+        .topic = bytes_of_text(partition->topic),
+        .partition = partition->index,
+        .topic_id = partition->topic_id,
+        .recovery_point = partition->recovery_point,
+        .start_offset = partition->start_offset,
+        .clean = clean,
+    };
+    struct log_repaired repaired;
+    enum err err = ERR_OK;
+
+    log_config_init(&spec.config);
+    spec.config.cleanup_compact = true; /* gaps are kept: nobody says here that they should not be there */
+    err = repair->recover       ? log_repair_recover(env, &spec, &repaired)
+          : repair->accept_loss ? log_repair_give_up(env, &spec, &repaired)
+                                : log_repair_partition(env, &spec, &repaired);
+    if (err != ERR_OK)
+        return err;
+    partition->start_offset = repaired.start_offset;
+    partition->recovery_point = repaired.end_offset;
+    if (partition->high_watermark > repaired.end_offset)
+        partition->high_watermark = repaired.end_offset;
+    repair->partitions++;
+    repair->damaged += repaired.damaged;
+    put(repair, partition, &repaired);
+    return ERR_OK;
+}
+
+static enum err checkpoints_write(struct log_dir *dir, const struct log_dir_list *list)
+{
+    struct checkpoint_offset *entries = mem_calloc(list->count == 0 ? 1 : list->count, sizeof(entries[0]));
+    enum err err = entries == NULL ? ERR_NOMEM : ERR_OK;
+
+    for (enum log_dir_checkpoint which = LOG_DIR_RECOVERY_POINT; which <= LOG_DIR_HIGH_WATERMARK && err == ERR_OK;
+         which++) {
+        for (uint32_t i = 0; i < list->count; i++)
+            entries[i] = (struct checkpoint_offset){
+                .topic = bytes_of_text(list->partitions[i].topic),
+                .partition = list->partitions[i].index,
+                .offset = which == LOG_DIR_RECOVERY_POINT ? list->partitions[i].recovery_point
+                          : which == LOG_DIR_START_OFFSET ? list->partitions[i].start_offset
+                                                          : list->partitions[i].high_watermark,
+            };
+        err = log_dir_write_checkpoint(dir, which, entries, list->count);
+    }
+    mem_free(entries);
+    return err;
+}
+
+static bool is_wanted(const struct log_target *target, const struct log_dir_partition *partition)
+{
+    return target->kind == LOG_TARGET_DIR ||
+           (target->partition == partition->index && bytes_equal(target->topic, bytes_of_text(partition->topic)));
+}
+
+/* The mark of a clean stop goes before anything is touched, and comes back when all is as after one. */
+static enum err mend_dir(struct repair *repair, const struct log_target *target, struct log_dir *dir)
+{
+    struct partition_env env = {
+        .fs = &repair->fs,
+        .clock = &repair->clock,
+        .rng = &repair->rng,
+        .log = &repair->log,
+        .files = &repair->files,
+        .log_dir = target->log_dir.text,
+    };
+    struct log_dir_list list = {0};
+    int64_t broker_epoch = -1;
+    bool clean = false;
+    bool found = target->kind == LOG_TARGET_DIR;
+    enum err err = log_dir_list(dir, &list);
+
+    if (err == ERR_OK)
+        err = log_dir_take_clean_mark(dir, &clean, &broker_epoch);
+    for (uint32_t i = 0; i < list.count && err == ERR_OK; i++)
+        if (is_wanted(target, &list.partitions[i])) {
+            found = true;
+            err = mend(repair, &env, &list.partitions[i], clean);
+        }
+    if (err == ERR_OK && found)
+        err = checkpoints_write(dir, &list);
+    if (err == ERR_OK && clean)
+        err = log_dir_put_clean_mark(dir, broker_epoch);
+    log_dir_list_deinit(&list);
+    if (err == ERR_OK && !found) {
+        fprintf(stderr, "ottla: log %s: %s is no partition of its log directory (the metadata log mends itself)\n",
+                name_of(repair), target->path.text);
+        return ERR_USAGE;
+    }
+    return err;
+}
+
+static enum err mend_target(struct repair *repair, const char *path)
+{
+    struct log_target target;
+    struct log_dir *dir = NULL;
+    struct log_path meta;
+    struct fs_info info;
+    enum err err = log_target_find(&repair->fs, path, &target);
+
+    if (err != ERR_OK)
+        return err;
+    if (target.kind == LOG_TARGET_FILE || (target.kind == LOG_TARGET_PARTITION && target.topic.data == NULL) ||
+        log_path_in(&meta, target.log_dir.text, "meta.properties") != ERR_OK ||
+        fs_stat(&repair->fs, meta.text, &info) != ERR_OK) {
+        fprintf(stderr,
+                "ottla: log %s: %s is neither a log directory (there is no meta.properties) nor a partition in one\n",
+                name_of(repair), path);
+        return ERR_USAGE;
+    }
+    err = log_dir_open(&repair->fs, &repair->log, target.log_dir.text, &dir);
+    if (err == ERR_LOCKED) {
+        fprintf(stderr, "ottla: log %s: a broker is running on %s: stop it first (it holds .lock there)\n",
+                name_of(repair), target.log_dir.text);
+        return err;
+    }
+    if (err == ERR_OK)
+        err = mend_dir(repair, &target, dir);
+    log_dir_close(dir);
+    if (err != ERR_OK && err != ERR_USAGE)
+        fprintf(stderr, "ottla: log %s: %s: %s\n", name_of(repair), path, err_text(err));
+    return err;
+}
+
+static int run(struct repair *repair, int argc, char **argv)
+{
+    enum err err = ERR_OK;
+    int path_count = 0;
+
+    repair->out.to = stdout;
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            repair->out.json = true;
+        else if (!repair->recover && strcmp(argv[i], "--accept-loss") == 0)
+            repair->accept_loss = true;
+        else if (strncmp(argv[i], "--", 2) == 0)
+            return log_option_unknown(name_of(repair), argv[i]);
+        else
+            argv[path_count++] = argv[i];
+    }
+    if (path_count == 0) {
+        fprintf(stderr, "ottla: log %s: no PATH was given: a log directory%s\n", name_of(repair),
+                repair->recover ? "" : ", or a partition's directory in one");
+        return LOG_EXIT_UNABLE;
+    }
+    fs_init_real(&repair->fs);
+    clock_init_real(&repair->clock);
+    rng_init_real(&repair->rng);
+    log_sink_fd_init(&repair->sink, STDERR_FILENO);
+    repair->log = (struct log){.sink = &repair->sink.sink, .clock = &repair->clock, .node_id = -1, .room = "log"};
+    atomic_init(&repair->log.level, LOG_WARN);
+    partition_files_init(&repair->files, 0);
+    for (int i = 0; i < path_count && err == ERR_OK; i++)
+        err = mend_target(repair, argv[i]);
+    if (fflush(stdout) != 0 || err != ERR_OK)
+        return LOG_EXIT_UNABLE;
+    return repair->damaged > 0 ? LOG_EXIT_FOUND : LOG_EXIT_OK;
+}
+
+int log_command_repair(int argc, char **argv)
+{
+    struct repair repair = {0};
+
+    return run(&repair, argc, argv);
+}
+
+int log_command_recover(int argc, char **argv)
+{
+    struct repair repair = {.recover = true};
+
+    return run(&repair, argc, argv);
+}
