@@ -109,7 +109,10 @@ enum err shard_init(struct shard *shard, struct broker *broker, struct loop *loo
             .rng = broker->env.rng,
             .log = &broker->log,
             .files = &shard->files,
-            .limits = {.producer_expiry_ms = config_int(broker->config, CONFIG_PRODUCER_ID_EXPIRATION_MS)},
+            .limits = {.producer_expiry_ms = config_int(broker->config, CONFIG_PRODUCER_ID_EXPIRATION_MS),
+                       .producer_check_ns =
+                           INT64_C(1000000) *
+                           config_int(broker->config, CONFIG_PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS)},
             .log_dir = broker->dirs[i].path,
             .space = &broker->dirs[i].space,
             .storage_failed = shard_storage_failed,

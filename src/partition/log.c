@@ -118,6 +118,11 @@ static int64_t idle_ns(const struct partition_log *log)
     return log->env->limits.idle_ns > 0 ? log->env->limits.idle_ns : PARTITION_IDLE_NS;
 }
 
+static int64_t expire_every_ns(const struct partition_log *log)
+{
+    return log->env->limits.producer_check_ns > 0 ? log->env->limits.producer_check_ns : PARTITION_EXPIRE_EVERY_NS;
+}
+
 void log_timer_set(struct partition_log *log)
 {
     int64_t due = INT64_MAX;
@@ -128,8 +133,8 @@ void log_timer_set(struct partition_log *log)
         due = log->unsynced_since_ns + sync_interval_ns(log);
     if (log->open_files > 0 && !log->giving_back && log->last_use_ns + idle_ns(log) < due)
         due = log->last_use_ns + idle_ns(log);
-    if (producer_state_count(&log->producers) > 0 && log->expired_ns + PARTITION_EXPIRE_EVERY_NS < due)
-        due = log->expired_ns + PARTITION_EXPIRE_EVERY_NS;
+    if (producer_state_count(&log->producers) > 0 && log->expired_ns + expire_every_ns(log) < due)
+        due = log->expired_ns + expire_every_ns(log);
     if (log_removal_due_ns(log) < due)
         due = log_removal_due_ns(log);
     if (due == INT64_MAX)
@@ -154,7 +159,7 @@ static void timer_fired(struct loop_timer *timer)
     }
     if (now >= log_removal_due_ns(log))
         log_removal_timer_fired(log);
-    if (now >= log->expired_ns + PARTITION_EXPIRE_EVERY_NS) {
+    if (now >= log->expired_ns + expire_every_ns(log)) {
         log->expired_ns = now;
         log_producers_expire(log);
     }

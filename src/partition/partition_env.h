@@ -43,6 +43,7 @@ struct partition_limits {
     int64_t anchor_bytes;       /* a recovery reads about that much at most; 0: LOG_ANCHOR_BYTES */
     int64_t idle_ns;            /* a log that nobody touched for so long closes its files; 0: PARTITION_IDLE_NS */
     int64_t producer_expiry_ms; /* producer.id.expiration.ms; 0: PARTITION_PRODUCER_EXPIRY_MS */
+    int64_t producer_check_ns;  /* between two looks for such; 0: PARTITION_EXPIRE_EVERY_NS */
 };
 
 struct partition_env {

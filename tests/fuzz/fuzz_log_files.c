@@ -27,6 +27,7 @@ enum file {
 };
 
 enum {
+    FUZZ_TXN_INDEX = 64, /* not the file that was picked, but the index of aborted transactions */
     FUZZ_UNCLEAN = 8,
     FUZZ_MEND = 16,   /* set magic, length and CRC of each batch of the log right first */
     FUZZ_SYNCED = 32, /* up to ANCHOR, where a snapshot lies: only what is behind it is read by a recovery */
@@ -34,6 +35,8 @@ enum {
     ANCHOR = 8,
     LOG_BYTES_MAX = 4096,
 };
+
+#define TXN_INDEX "/data/t-0/00000000000000000000.txnindex"
 
 static const char *const names[FILE_COUNT] = {
     [FILE_LOG] = "/data/t-0/00000000000000000000.log",
@@ -234,6 +237,29 @@ static void read_at(struct world *world, struct partition_log *log, int64_t offs
     arena_deinit(&arena);
 }
 
+struct looking {
+    struct log_aborted_find op;
+    bool done;
+};
+
+static void was_looked_up(struct log_aborted_find *op)
+{
+    ((struct looking *)op)->done = true;
+}
+
+static void find_aborted(struct world *world, struct partition_log *log, int64_t from, int64_t to)
+{
+    struct arena arena;
+    struct looking looking = {.op = {.from = from, .to = to, .arena = &arena, .done = was_looked_up}};
+
+    arena_init(&arena, 1 << 20);
+    partition_log_find_aborted(log, &looking.op);
+    wait(world, &looking.done);
+    for (uint32_t i = 0; looking.op.err == ERR_OK && i < looking.op.count; i++)
+        assert(looking.op.aborted[i].first_offset < to);
+    arena_deinit(&arena);
+}
+
 static void run_log(struct world *world, bool unclean, bool synced)
 {
     struct partition_log *log = NULL;
@@ -252,6 +278,9 @@ static void run_log(struct world *world, bool unclean, bool synced)
     assert(err != ERR_OK || next <= partition_log_end_offset(log));
     for (int64_t offset = 0; offset < 16; offset++)
         read_at(world, log, offset);
+    for (int64_t offset = 0; offset < 16; offset++)
+        find_aborted(world, log, offset, offset + 1 + offset % 3 * 5);
+    assert(partition_log_first_unstable_offset(log) >= 0);
     end = append_one(world, log);
     if (!close_log(world, log))
         return;
@@ -287,6 +316,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct world world;
     enum file file = FILE_LOG;
+    const char *name = NULL;
     uint8_t *content = NULL;
 
     if (size < 1)
@@ -299,7 +329,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (file == FILE_LOG && (data[0] & FUZZ_MEND))
         mend(content, size - 1);
     begin(&world);
-    sim_fs_poke(&world.disk, names[file], bytes_of(content, size - 1));
+    name = file < FILE_CHECKPOINT && (data[0] & FUZZ_TXN_INDEX) != 0 ? TXN_INDEX : names[file];
+    sim_fs_poke(&world.disk, name, bytes_of(content, size - 1));
     if (file == FILE_META)
         sim_fs_poke(&world.disk, "/data/.kafka_cleanshutdown", bytes_of(content, size - 1));
     if (file >= FILE_CHECKPOINT)
