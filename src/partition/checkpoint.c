@@ -161,6 +161,16 @@ void checkpoint_format_epochs(const struct epoch_cache *epochs, struct text *tex
         text_add(text, "%" PRId32 " %" PRId64 "\n", epochs->entries[i].epoch, epochs->entries[i].start_offset);
 }
 
+enum err checkpoint_remove_epochs(struct fs *fs, const char *dir)
+{
+    struct log_path path;
+    enum err err = log_path_in(&path, dir, EPOCH_FILE);
+
+    if (err == ERR_OK)
+        err = fs_unlink(fs, path.text);
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
 enum err checkpoint_write_epochs(struct fs *fs, const char *dir, const struct text *text)
 {
     return text->failed ? ERR_NOMEM : text_file_replace_unnamed(fs, dir, EPOCH_FILE, text_bytes(text));

@@ -44,6 +44,8 @@ MUST_CHECK enum err checkpoint_read_epochs(struct fs *fs, const char *dir, struc
 void checkpoint_format_epochs(const struct epoch_cache *epochs, struct text *text);
 /* The directory is the caller's to sync. */
 MUST_CHECK enum err checkpoint_write_epochs(struct fs *fs, const char *dir, const struct text *text);
+/* Where there is none the epochs are had from the batches. It need not be there. */
+MUST_CHECK enum err checkpoint_remove_epochs(struct fs *fs, const char *dir);
 
 /* ERR_NOT_FOUND; ERR_DAMAGED: not "version: n" and "topic_id: <uuid>", or a zero id. */
 MUST_CHECK enum err checkpoint_read_topic_id(struct fs *fs, const char *dir, struct uuid *topic_id);

@@ -127,7 +127,7 @@ void log_timer_set(struct partition_log *log)
 {
     int64_t due = INT64_MAX;
 
-    if (!log->adopted || log->closing != NULL || log->failed)
+    if (!log->adopted || log->closing != NULL || log->failed || log_is_held(log))
         return;
     if ((log->unsynced_bytes > 0 || !list_is_empty(&log->syncs)) && log->sync_job == NULL)
         due = log->unsynced_since_ns + sync_interval_ns(log);
@@ -243,6 +243,7 @@ void partition_log_fail(struct partition_log *log, enum err err)
     log_syncs_fail(log, ERR_KAFKA_STORAGE_ERROR);
     log_finds_fail(log, ERR_KAFKA_STORAGE_ERROR);
     log_removal_fail(log, ERR_KAFKA_STORAGE_ERROR);
+    log_truncation_fail(log, ERR_KAFKA_STORAGE_ERROR);
     log_tell_change(log);
 }
 
@@ -267,6 +268,8 @@ void log_job_ended(struct partition_log *log)
 {
     assert(log->jobs > 0);
     log->jobs--;
+    if (log->jobs == 0)
+        log_truncation_go_on(log);
     (void)log_close_continue(log);
 }
 
@@ -345,6 +348,8 @@ void partition_log_epoch_end(const struct partition_log *log, int32_t epoch, int
 
 enum err partition_log_assign_epoch(struct partition_log *log, int32_t epoch)
 {
+    if (log_truncation_takes_epoch(log, epoch))
+        return ERR_OK;
     return epoch_cache_assign(&log->epochs, epoch, log->end_offset);
 }
 

@@ -218,6 +218,25 @@ void partition_log_move_start(struct partition_log *log, int64_t offset);
  */
 void partition_log_retain(struct partition_log *log, int64_t limit);
 
+/* --- cutting --- */
+
+struct log_truncate {
+    int64_t offset; /* in: records at and above it go. out: where the log ends now: no batch is cut in two */
+    bool whole;     /* in: all records go, wherever they are, and the log begins anew at offset */
+    void (*done)(struct log_truncate *op);
+    enum err err; /* out: ERR_NO_SPACE, ERR_NOMEM (nothing was done), ERR_KAFKA_STORAGE_ERROR, ERR_CLOSED */
+};
+/*
+ * Cuts the log, one truncation at a time. What is under way ends first; what comes meanwhile waits, and sees the log as
+ * it is then. Producers, epochs and indexes are as they were at that offset. Syncs of what is no more fail with
+ * ERR_OFFSET_OUT_OF_RANGE. Cut bytes are never written over, but ranges of them that have been given out end early.
+ */
+void partition_log_truncate(struct partition_log *log, struct log_truncate *op);
+/* A follower whose leader says that leader_epoch is the newest it shares with it, and ended at leader_end: where to cut
+ * to, at most the end. ask_again: out, it has to be asked again from there (replication.md 3, KIP-279). */
+int64_t partition_log_divergence(const struct partition_log *log, int32_t leader_epoch, int64_t leader_end,
+                                 bool *ask_again);
+
 /* --- facts --- */
 
 /* The segments, oldest first (ListOffsets v0). */

@@ -80,7 +80,7 @@ static enum err lookup_start(struct partition_log *log, struct segment *segment)
 {
     struct lookup_job *job = NULL;
 
-    if (log->lookup_is_running || segment->moving)
+    if (log->lookup_is_running || segment->moving || log_is_held(log))
         return ERR_OK;
     job = mem_calloc(1, sizeof(*job));
     if (job == NULL)

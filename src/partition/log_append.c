@@ -462,12 +462,12 @@ void log_appends_drain(struct partition_log *log)
 {
     bool moved = false;
 
-    if (log->draining)
+    if (log->draining || (log_is_held(log) && !log->failed))
         return;
     log->draining = true;
     if (log->roll_wanted && log->append_job == NULL && log->closing == NULL && !log->failed)
         roll_now(log);
-    while (log->append_job == NULL && !list_is_empty(&log->appends)) {
+    while (log->append_job == NULL && !list_is_empty(&log->appends) && (!log_is_held(log) || log->failed)) {
         struct log_append *op = LIST_ENTRY(list_take_first(&log->appends), struct log_append, node);
         int64_t end_before = log->end_offset;
 
@@ -479,6 +479,7 @@ void log_appends_drain(struct partition_log *log)
         op->done(op);
     }
     log->draining = false;
+    log_truncation_go_on(log);
     if (log_close_continue(log))
         return;
     if (moved) {

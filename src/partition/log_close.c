@@ -196,6 +196,7 @@ static void close_begin(struct partition_log *log, struct partition_log_close *o
     log_syncs_fail(log, ERR_CLOSED);
     log_finds_fail(log, ERR_CLOSED);
     log_removal_fail(log, ERR_CLOSED);
+    log_truncation_fail(log, ERR_CLOSED);
     (void)log_close_continue(log);
 }
 

@@ -221,7 +221,7 @@ void log_files_give_back(struct partition_log *log)
 {
     struct idle_job *job = NULL;
 
-    if (!log_is_at_rest(log) || log->segment_count == 0 || log->closing != NULL || log->failed)
+    if (!log_is_at_rest(log) || log_is_held(log) || log->segment_count == 0 || log->closing != NULL || log->failed)
         return;
     job = mem_calloc(1, sizeof(*job) + log->segment_count * sizeof(job->tails[0]));
     if (job == NULL) { /* they stay open until it has been idle once more */

@@ -183,7 +183,7 @@ static void find_on(struct partition_log *log, struct log_find *op)
         complete(op, ERR_OK);
         return;
     }
-    if (by_name && segment->moving) {
+    if (log_is_held(log) || (by_name && segment->moving)) {
         list_add_last(&log->finds, &op->node);
         return;
     }

@@ -71,6 +71,9 @@ struct partition_log {
     bool roll_wanted;            /* before the next append, or without any */
     int64_t retain_limit;        /* that roll is for a retention up to here; -1: it is not */
 
+    struct log_truncation *truncation; /* that waits or is under way */
+    int64_t truncated_until;           /* a recovery point above the cut may be told up to this one; -1: none may */
+
     uint32_t jobs; /* under way; the log is freed when there are none */
     struct partition_log_close *closing;
     bool deleting;
@@ -177,6 +180,20 @@ void log_remove_below_start(struct partition_log *log);
 /* A segment was begun: what waited for it is removed. */
 void log_retain_go_on(struct partition_log *log);
 
+/* --- log_truncate.c --- */
+
+/* While a log is being cut, or about to be: nothing new is begun, what comes queues. */
+static inline bool log_is_held(const struct partition_log *log)
+{
+    return log->truncation != NULL;
+}
+bool log_truncation_is_running(const struct partition_log *log);
+/* The last job is through. */
+void log_truncation_go_on(struct partition_log *log);
+void log_truncation_fail(struct partition_log *log, enum err err); /* one that has not begun */
+/* The epoch begins where the log ends when that is known. False: it is known. */
+bool log_truncation_takes_epoch(struct partition_log *log, int32_t epoch);
+
 /* --- log_append.c --- */
 
 void log_appends_drain(struct partition_log *log);
@@ -220,6 +237,8 @@ void log_sync_start(struct partition_log *log);
 /* So much was written that it is not to wait for the timer. */
 bool log_sync_is_due(const struct partition_log *log);
 void log_syncs_fail(struct partition_log *log, enum err err);
+/* What may be better the next time, as opposed to a sync that failed. */
+bool log_may_pass(enum err err);
 
 enum log_sync_kind {
     LOG_SYNC_PLAIN,
@@ -245,6 +264,7 @@ struct log_sync_plan {
     int64_t end_offset; /* reached when it has succeeded */
     struct text epochs;
     bool write_epochs;
+    bool unmark; /* the log is synced beyond what it was before it was cut */
     int64_t epochs_from;
     bool epochs_written; /* out */
     bool lacks_aborted;  /* there are aborted transactions that are not in their file */

@@ -9,6 +9,7 @@
 #include "partition/checkpoint.h"
 #include "partition/log_internal.h"
 #include "partition/log_opening.h"
+#include "partition/log_truncation_mark.h"
 #include "partition/partition_limits.h"
 #include "partition/txn_file.h"
 
@@ -462,6 +463,7 @@ static enum err log_new(const struct partition_env *env, const struct partition_
     log->essential = spec->essential;
     log->snapshot_offset = -1;
     log->retain_limit = -1;
+    log->truncated_until = -1;
     list_init(&log->appends);
     list_init(&log->syncs);
     list_init(&log->reads);
@@ -500,10 +502,27 @@ static enum err recovered_sync(struct partition_log *log)
     return err;
 }
 
+/* A recovery point from before the log was cut says nothing of what was written since. */
+static enum err truncation_read(struct partition_log *log, struct partition_log_spec *believed)
+{
+    struct log_truncation_mark mark;
+    enum err err = log_truncation_mark_read(log->env->fs, log->dir, &mark);
+
+    if (err == ERR_NOT_FOUND)
+        return ERR_OK;
+    if (err != ERR_OK)
+        return err;
+    log->truncated_until = mark.until;
+    if (mark.offset < believed->recovery_point)
+        believed->recovery_point = mark.offset;
+    return ERR_OK;
+}
+
 static enum err open_once(const struct partition_env *env, const struct partition_log_spec *spec,
                           struct partition_log **log, struct partition_log_recovery *recovery)
 {
-    struct opening opening = {.spec = spec};
+    struct partition_log_spec believed = *spec;
+    struct opening opening = {.spec = &believed};
     enum err err = log_new(env, spec, &opening.log);
 
     if (err != ERR_OK)
@@ -513,6 +532,8 @@ static enum err open_once(const struct partition_env *env, const struct partitio
         err = directory_read(&opening);
     if (err == ERR_OK && !opening.log->dir_is_new)
         err = log_damage_load(opening.log);
+    if (err == ERR_OK && !opening.log->dir_is_new)
+        err = truncation_read(opening.log, &believed);
     if (err == ERR_OK && !opening.log->dir_is_new)
         err = epochs_read(&opening);
     if (err == ERR_OK && opening.found.segment_count > 0)
@@ -558,37 +579,4 @@ enum err partition_log_open(const struct partition_env *env, const struct partit
         err = open_once(env, spec, log, recovery);
     while (err == ERR_NO_SPACE && dir_space_relieve(env->space, &relief));
     return err;
-}
-
-enum err partition_log_scan(struct partition_log *log, int64_t offset, partition_log_scan_fn *each, void *context)
-{
-    for (uint32_t i = 0; i < log->segment_count; i++) {
-        const struct segment *segment = log->segments[i];
-        struct batch_scan scan;
-        struct batch_header header;
-        struct bytes batch;
-        struct fs_file *file = NULL;
-        struct log_path path;
-        enum err err = ERR_OK;
-
-        if (segment->end_offset <= offset || segment->size == 0)
-            continue;
-        log_path_segment(&path, log->dir, segment->base_offset, SEGMENT_LOG);
-        err = fs_open(log->env->fs, path.text, FS_READ, &file);
-        if (err != ERR_OK)
-            return err;
-        batch_scan_init(&scan, file, 0, segment->size, BATCH_SCAN_CHECKED);
-        while ((err = batch_scan_next(&scan, &header, &batch)) == ERR_OK) {
-            if (batch_last_offset(&header) < offset)
-                continue;
-            err = each(context, batch);
-            if (err != ERR_OK)
-                break;
-        }
-        batch_scan_deinit(&scan);
-        fs_file_drop(file);
-        if (err != ERR_END)
-            return err;
-    }
-    return ERR_OK;
 }

@@ -454,6 +454,12 @@ static void read_now(struct partition_log *log, struct log_read *op)
         complete(op, ERR_KAFKA_STORAGE_ERROR);
         return;
     }
+    if (log_is_held(log)) {
+        list_add_last(&log->reads, &op->node);
+        return;
+    }
+    if (op->offset_limit > log->end_offset) /* it was cut since it was asked */
+        op->offset_limit = log->end_offset;
     if (op->offset < log->start_offset || op->offset > log->end_offset) {
         complete(op, ERR_OFFSET_OUT_OF_RANGE);
         return;

@@ -18,7 +18,7 @@ static uint32_t segments_below_start(const struct partition_log *log)
 
 void log_remove_below_start(struct partition_log *log)
 {
-    uint32_t count = log->failed || log->closing != NULL ? 0 : segments_below_start(log);
+    uint32_t count = log->failed || log->closing != NULL || log_is_held(log) ? 0 : segments_below_start(log);
 
     if (count == 0)
         return;
@@ -113,7 +113,7 @@ void partition_log_retain(struct partition_log *log, int64_t limit)
     uint32_t by_age = 0;
 
     assert(limit <= log->end_offset);
-    if (log->failed || log->closing != NULL)
+    if (log->failed || log->closing != NULL || log_is_held(log))
         return;
     log->retain_limit = -1;
     log_remove_below_start(log);

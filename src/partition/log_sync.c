@@ -7,6 +7,7 @@
 #include "partition/log.h"
 #include "partition/log_internal.h"
 #include "partition/log_path.h"
+#include "partition/log_truncation_mark.h"
 #include "partition/partition_limits.h"
 
 struct log_sync_job {
@@ -99,6 +100,7 @@ enum err log_sync_plan_make(struct partition_log *log, enum log_sync_kind kind, 
         .sync_topic_id = log->topic_id_unsynced,
         .write_epochs = log->epochs.changed,
         .epochs_from = log->epochs.changed_from,
+        .unmark = log->truncated_until >= 0 && log->synced_offset >= log->truncated_until,
     };
     while (first > 0 && !log->segments[first - 1]->settled)
         first--;
@@ -155,7 +157,7 @@ static enum err sync_index(struct fs *fs, const char *dir, int64_t base_offset, 
 }
 
 /* What may be better the next time, as opposed to a sync that failed. */
-static bool may_pass(enum err err)
+bool log_may_pass(enum err err)
 {
     return err == ERR_NO_DESCRIPTORS || err == ERR_NOMEM || err == ERR_NO_SPACE;
 }
@@ -172,7 +174,7 @@ static enum err sync_one(struct fs *fs, const char *dir, struct log_sync_plan *p
         err = segment_index_tail_write(fs, dir, &file->tail, plan->kind == LOG_SYNC_FINAL);
         file->tail_written = err == ERR_OK;
         plan->lacks_aborted = plan->lacks_aborted || (err != ERR_OK && file->tail.aborted_count > 0);
-        if (plan->kind != LOG_SYNC_FINAL && may_pass(err))
+        if (plan->kind != LOG_SYNC_FINAL && log_may_pass(err))
             return ERR_OK;
     }
     /* The recovery point is about to pass a sealed segment: its indexes will be believed from then on. */
@@ -190,7 +192,7 @@ static enum err snapshot_put(struct fs *fs, const char *dir, struct log_sync_pla
 
     plan->snapshot_written = err == ERR_OK;
     if (err != ERR_OK)
-        return plan->kind != LOG_SYNC_FINAL && may_pass(err) ? ERR_OK : err;
+        return plan->kind != LOG_SYNC_FINAL && log_may_pass(err) ? ERR_OK : err;
     return plan->snapshot_old < 0 ? ERR_OK : log_snapshot_remove(fs, dir, plan->snapshot_old);
 }
 
@@ -205,7 +207,7 @@ enum err log_sync_plan_run(const struct partition_env *env, const char *dir, str
     if (err == ERR_OK && plan->write_epochs) {
         err = checkpoint_write_epochs(env->fs, dir, &plan->epochs);
         plan->epochs_written = err == ERR_OK;
-        if (plan->kind != LOG_SYNC_FINAL && may_pass(err))
+        if (plan->kind != LOG_SYNC_FINAL && log_may_pass(err))
             err = ERR_OK; /* the recovery point waits for them, nothing else does */
     }
     /* A recovery begins at the snapshot: what was aborted before it has to be in the files. */
@@ -213,6 +215,8 @@ enum err log_sync_plan_run(const struct partition_env *env, const char *dir, str
         err = snapshot_put(env->fs, dir, plan);
     if (err == ERR_OK && plan->sync_names && fs_sync_dir(env->fs, dir) != ERR_OK)
         err = ERR_IO;
+    if (err == ERR_OK && plan->unmark)
+        err = log_truncation_mark_remove(env->fs, dir);
     if (err == ERR_OK && plan->sync_parent && fs_sync_dir(env->fs, env->log_dir) != ERR_OK)
         err = ERR_IO;
     return err;
@@ -237,6 +241,8 @@ void log_sync_plan_failed(struct partition_log *log, const struct log_sync_plan 
 
 void log_sync_plan_succeeded(struct partition_log *log, const struct log_sync_plan *plan)
 {
+    if (plan->unmark)
+        log->truncated_until = -1;
     epochs_again(log, plan);
     if (plan->end_offset > log->synced_offset)
         log->synced_offset = plan->end_offset;
@@ -327,7 +333,7 @@ static void sync_done(struct loop_job *base)
             log->anchor_bytes -= job->anchor_bytes;
         log->unsynced_since_ns = job->began_ns;
         syncs_complete(log);
-    } else if (may_pass(job->err)) {
+    } else if (log_may_pass(job->err)) {
         log_warn(log->env->log, "sync put off topic=%s partition=%" PRId32 " err=%s", log->topic, log->partition,
                  err_name(job->err));
         log_sync_plan_failed(log, &job->plan);
@@ -361,7 +367,7 @@ void log_sync_start(struct partition_log *log)
     struct log_sync_job *job = NULL;
     enum log_sync_kind kind = anchor_is_due(log) ? LOG_SYNC_ANCHOR : LOG_SYNC_PLAIN;
 
-    if (log->sync_job != NULL || log->failed || log->closing != NULL)
+    if (log->sync_job != NULL || log->failed || log->closing != NULL || log_is_held(log))
         return;
     job = mem_calloc(1, sizeof(*job));
     if (job == NULL || log_sync_plan_make(log, kind, &job->plan) != ERR_OK) {

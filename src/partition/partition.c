@@ -150,6 +150,8 @@ static void log_changed(void *context)
         return;
     }
     high_watermark = high_watermark_of(partition);
+    if (partition_log_end_offset(partition->log) < partition->high_watermark) /* it was cut */
+        watermark_set(partition, high_watermark);
     if (high_watermark <= partition->high_watermark &&
         partition_log_start_offset(partition->log) == partition->told_start_offset)
         return;

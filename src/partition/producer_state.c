@@ -29,6 +29,25 @@ void producer_state_init(struct producer_state *state, uint64_t seed)
     list_init(&state->by_open);
 }
 
+void producer_state_take(struct producer_state *state, struct producer_state *taken)
+{
+    struct list by_age;
+    struct list by_open;
+
+    producer_state_clear(state);
+    producer_state_deinit(state);
+    *state = *taken;
+    list_init(&by_age);
+    list_init(&by_open);
+    list_move_all(&by_age, &taken->by_age);
+    list_move_all(&by_open, &taken->by_open);
+    list_init(&state->by_age);
+    list_init(&state->by_open);
+    list_move_all(&state->by_age, &by_age);
+    list_move_all(&state->by_open, &by_open);
+    producer_state_init(taken, taken->by_id.table.seed);
+}
+
 static void forget(struct producer_state *state, struct producer *producer)
 {
     map_u64_remove(&state->by_id, (uint64_t)producer->id);

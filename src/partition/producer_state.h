@@ -76,6 +76,8 @@ struct producer_state {
 void producer_state_init(struct producer_state *state, uint64_t seed);
 void producer_state_deinit(struct producer_state *state);
 void producer_state_clear(struct producer_state *state);
+/* Becomes what `taken` is, which is left empty. */
+void producer_state_take(struct producer_state *state, struct producer_state *taken);
 uint32_t producer_state_count(const struct producer_state *state);
 const struct producer *producer_state_get(const struct producer_state *state, int64_t id);
 

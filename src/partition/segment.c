@@ -386,7 +386,7 @@ static enum err index_remove(struct fs *fs, const char *dir, int64_t base_offset
 
 /* What the index files say of batches behind the books goes: those of aborted transactions were believed as far as the
  * recovery resumed there, and must not be lost by a crash from here on. */
-static enum err rewrite_indexes(struct segment *segment, struct fs *fs, const char *dir)
+enum err segment_rewrite_indexes(struct segment *segment, struct fs *fs, const char *dir)
 {
     struct segment_index_tail tail;
     enum err err = ERR_OK;
@@ -546,7 +546,7 @@ enum err segment_recover(struct segment *segment, struct fs *fs, const char *dir
     if (err == ERR_OK) {
         segment->indexed = true;
         segment_seal_times(segment);
-        err = rewrite_indexes(segment, fs, dir);
+        err = segment_rewrite_indexes(segment, fs, dir);
     }
 out:
     fs_file_drop(file);

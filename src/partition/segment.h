@@ -128,6 +128,13 @@ MUST_CHECK enum err segment_recover(struct segment *segment, struct fs *fs, cons
                                     const struct segment_recovery *how, segment_batch_fn *each, void *context,
                                     uint64_t *scanned, uint64_t *cut);
 
+/* Writes the index files anew from the entries in memory. */
+MUST_CHECK enum err segment_rewrite_indexes(struct segment *segment, struct fs *fs, const char *dir);
+/* Cuts the file to size, where a batch ends, and its indexes behind end_offset; all of it is synced. What was read of
+ * the cut bytes is no more; the others are not touched. */
+MUST_CHECK enum err segment_truncate(struct fs *fs, const char *dir, int64_t base_offset, uint64_t size,
+                                     int64_t end_offset, int32_t index_interval_bytes);
+
 /* Reads both indexes into memory; rebuilds them when they are missing or damaged. file: the open .log. */
 MUST_CHECK enum err segment_read_indexes(struct fs *fs, const char *dir, int64_t base_offset, struct fs_file *file,
                                          uint64_t size, int32_t index_interval_bytes, struct offset_index *offsets,
