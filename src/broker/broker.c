@@ -513,10 +513,20 @@ out:
     return err;
 }
 
-void broker_free(struct broker *broker)
+void broker_forget_stored(struct broker *broker)
 {
     void *value = NULL;
 
+    for (uint32_t cursor = 0; map_next(&broker->stored, &cursor, NULL, &value);)
+        mem_free(value);
+    map_deinit(&broker->stored);
+    map_init(&broker->stored, 0, BROKER_STORED_MAX); /* empty from here on */
+    for (uint32_t i = 0; i < broker->dir_count; i++)
+        log_dir_list_deinit(&broker->dirs[i].list);
+}
+
+void broker_free(struct broker *broker)
+{
     if (broker == NULL)
         return;
     for (uint32_t i = 0; i < broker->listeners.count; i++)
@@ -529,12 +539,9 @@ void broker_free(struct broker *broker)
     broker_metrics_free(broker->metrics);
     mem_free(broker->connections);
     connection_limits_free(broker->connection_limits);
-    for (uint32_t cursor = 0; map_next(&broker->stored, &cursor, NULL, &value);)
-        mem_free(value);
-    map_deinit(&broker->stored);
+    broker_forget_stored(broker);
     space_watch_close(broker);
     for (uint32_t i = 0; i < broker->dir_count; i++) {
-        log_dir_list_deinit(&broker->dirs[i].list);
         if (broker->dirs[i].dir != NULL)
             log_dir_close(broker->dirs[i].dir);
     }

@@ -91,7 +91,7 @@ struct broker {
     struct broker_dir dirs[BROKER_LOG_DIRS_MAX];
     uint32_t dir_count;
     uint32_t metadata_dir;
-    struct map stored; /* by "<topic>-<index>", of struct stored; constant after broker_new */
+    struct map stored; /* by "<topic>-<index>", of struct stored; constant until the node serves, empty from then on */
 
     struct broker_metrics *metrics;
     struct metadata_node *metadata;
@@ -145,6 +145,9 @@ struct broker {
 
 extern const struct image_feature_range broker_features[];
 extern const uint32_t broker_feature_count;
+
+/* What the start found on disk is nobody's business any more; once no shard looks for it. */
+void broker_forget_stored(struct broker *broker);
 
 /* The node cannot go on. Any thread; message: for the call. */
 void broker_fail(struct broker *broker, const char *message);

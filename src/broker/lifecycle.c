@@ -66,6 +66,7 @@ static void all_serve(struct loop_task *task)
     if (!is_starting(broker))
         return;
     atomic_store(&broker->state, BROKER_SERVING);
+    broker_forget_stored(broker);
     checkpoints_begin(broker);
     space_watch_begin(broker);
     tell(broker, ERR_OK);

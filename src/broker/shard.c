@@ -225,11 +225,14 @@ static void opened(void *context, struct partition *partition, enum err err)
               BYTES_PRINTF(partition_topic(partition)), partition_index(partition), err_name(err));
 }
 
-static struct stored *find_stored(struct broker *broker, const struct image_topic *topic, int32_t index)
+static struct stored *find_stored(const struct shard *shard, const struct image_topic *topic, int32_t index)
 {
     char key[sizeof(((struct stored *)0)->key)];
+    struct broker *broker = shard->broker;
     struct stored *stored = NULL;
 
+    if (shard->serving) /* what was not claimed by now has been set aside, and all of it is being forgotten */
+        return NULL;
     (void)snprintf(key, sizeof(key), "%.*s-%d", BYTES_PRINTF(topic->name), index);
     stored = map_get(&broker->stored, bytes_of_text(key));
     /* A directory of an earlier topic of that name is not this partition's. */
@@ -243,7 +246,7 @@ static enum err host(struct shard *shard, const struct image_topic *topic, int32
                      const struct log_config *config)
 {
     struct broker *broker = shard->broker;
-    struct stored *stored = find_stored(broker, topic, index);
+    struct stored *stored = find_stored(shard, topic, index);
     struct hosted *hosted = mem_calloc(1, sizeof(*hosted));
     struct partition_spec spec = {
         .topic = topic->name,

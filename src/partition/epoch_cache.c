@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 
-enum { ROOM_FIRST = 2 }; /* most partitions have one or two epochs */
+enum { ROOM_FIRST = 1 }; /* most partitions have one epoch */
 
 void epoch_cache_deinit(struct epoch_cache *cache)
 {

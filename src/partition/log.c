@@ -353,6 +353,11 @@ enum err partition_log_assign_epoch(struct partition_log *log, int32_t epoch)
     return epoch_cache_assign(&log->epochs, epoch, log->end_offset);
 }
 
+const struct log_config *partition_log_config(const struct partition_log *log)
+{
+    return &log->config;
+}
+
 void partition_log_set_config(struct partition_log *log, const struct log_config *config)
 {
     log->config = *config;

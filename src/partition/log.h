@@ -268,6 +268,7 @@ void partition_log_epoch_end(const struct partition_log *log, int32_t epoch, int
 /* A leader of a new epoch begins to write here. ERR_NOMEM. */
 MUST_CHECK enum err partition_log_assign_epoch(struct partition_log *log, int32_t epoch);
 
+const struct log_config *partition_log_config(const struct partition_log *log);
 void partition_log_set_config(struct partition_log *log, const struct log_config *config);
 /* The directory has failed: everything from here on is ERR_KAFKA_STORAGE_ERROR. */
 void partition_log_fail(struct partition_log *log, enum err err);

@@ -7,15 +7,6 @@
 #include "partition/partition_internal.h"
 #include "partition/partition_limits.h"
 
-struct load_job {
-    struct loop_job job;
-    struct partition *partition;
-    struct partition_log_spec spec;
-    struct partition_log *log;
-    struct partition_log_recovery recovery;
-    enum err err;
-};
-
 static void partition_free(struct partition *partition)
 {
     if (partition == NULL)
@@ -91,7 +82,7 @@ void partition_watch_remove(struct partition_watch *watch)
  * runs ahead of the disk. */
 static int64_t high_watermark_of(const struct partition *partition)
 {
-    if (partition->config.flush_messages == 1)
+    if (partition_log_config(partition->log)->flush_messages == 1)
         return partition_log_synced_offset(partition->log);
     return partition_log_end_offset(partition->log);
 }
@@ -165,7 +156,7 @@ static void log_changed(void *context)
 
 static void load_run(struct loop_job *base)
 {
-    struct load_job *job = LIST_ENTRY(base, struct load_job, job);
+    struct partition_load *job = LIST_ENTRY(base, struct partition_load, job);
 
     job->err = partition_log_open(job->partition->env, &job->spec, &job->log, &job->recovery);
 }
@@ -174,23 +165,25 @@ static void loading_release(struct partition *partition)
 {
     struct list_node *node = NULL;
 
-    while ((node = list_take_first(&partition->appends_loading)) != NULL)
+    if (partition->load == NULL)
+        return;
+    while ((node = list_take_first(&partition->load->appends)) != NULL)
         partition_append_start(LIST_ENTRY(node, struct partition_append, node));
-    while ((node = list_take_first(&partition->reads_loading)) != NULL)
+    while ((node = list_take_first(&partition->load->reads)) != NULL)
         partition_read_start(LIST_ENTRY(node, struct partition_read, node));
-    while ((node = list_take_first(&partition->offsets_loading)) != NULL)
+    while ((node = list_take_first(&partition->load->offsets)) != NULL)
         partition_offsets_start(LIST_ENTRY(node, struct partition_offsets, node));
-    while ((node = list_take_first(&partition->waits_loading)) != NULL) {
+    while ((node = list_take_first(&partition->load->waits)) != NULL) {
         struct partition_wait *wait = LIST_ENTRY(node, struct partition_wait, node);
 
         wait->done(wait, partition);
     }
 }
 
-static enum err take_log(struct partition *partition, struct partition_log *log, const struct load_job *job)
+static enum err take_log(struct partition *partition, struct partition_log *log, const struct partition_load *job)
 {
     partition->log = log;
-    partition_log_set_config(log, &partition->config);
+    partition_log_set_config(log, &job->config);
     partition_log_adopt(log);
     partition_log_on_change(log, log_changed, partition);
     watermark_set(partition, high_watermark_of(partition));
@@ -208,19 +201,19 @@ static void close_go_on(struct partition *partition);
 
 static void load_submit(struct partition *partition)
 {
-    partition->load_is_running = true;
+    partition->load->is_running = true;
     loop_submit(partition->env->loop, &partition->load->job);
 }
 
 static void load_again(struct loop_timer *timer)
 {
-    load_submit(LIST_ENTRY(timer, struct partition, load_again));
+    load_submit(LIST_ENTRY(timer, struct partition_load, again)->partition);
 }
 
 static void load_again_at(struct partition *partition, int64_t due_ns)
 {
-    partition->load_again.fired = load_again;
-    loop_timer_start(partition->env->loop, &partition->load_again, due_ns);
+    partition->load->again.fired = load_again;
+    loop_timer_start(partition->env->loop, &partition->load->again, due_ns);
 }
 
 /* An earlier topic of the same name, which may have lived on another reactor, still has the directory: it is waited
@@ -229,7 +222,7 @@ static bool load_later(struct partition *partition)
 {
     int64_t now_ns = loop_now_ns(partition->env->loop);
 
-    if (now_ns >= partition->load_until_ns) {
+    if (now_ns >= partition->load->until_ns) {
         log_error(partition->env->log, "directory belongs to another topic topic=%s partition=%" PRId32 " topic_id=%s",
                   partition->topic, partition->index, uuid_format(partition->topic_id).text);
         return false;
@@ -246,11 +239,11 @@ static void load_free(struct partition *partition)
 
 static void load_done(struct loop_job *base)
 {
-    struct load_job *job = LIST_ENTRY(base, struct load_job, job);
+    struct partition_load *job = LIST_ENTRY(base, struct partition_load, job);
     struct partition *partition = job->partition;
     enum err err = job->err;
 
-    partition->load_is_running = false;
+    job->is_running = false;
     if (err == ERR_OK)
         err = take_log(partition, job->log, job);
     if (partition->state == PARTITION_GONE) {
@@ -263,24 +256,24 @@ static void load_done(struct loop_job *base)
         err = ERR_DAMAGED;
     if (err == ERR_NO_SPACE && job->log == NULL)
         load_again_at(partition, loop_now_ns(partition->env->loop) + PARTITION_LOAD_FULL_NS);
-    else
-        load_free(partition);
     partition->state = err == ERR_OK ? PARTITION_READY : PARTITION_UNUSABLE;
-    if (partition->fails_after_load && err == ERR_OK)
+    if (job->fails_after && err == ERR_OK)
         partition_log_fail(partition->log, ERR_IO);
     if (err == ERR_IO && partition->env->storage_failed != NULL)
         partition->env->storage_failed(partition->env->context, partition->env->log_dir, err);
     if (partition->ready != NULL)
         partition->ready(partition->ready_context, partition, err);
-    if (partition->state != PARTITION_GONE) {
-        loading_release(partition);
-        watches_tell(partition);
-    }
+    if (partition->state == PARTITION_GONE) /* closing: the load has gone */
+        return;
+    loading_release(partition);
+    if (partition->log != NULL)
+        load_free(partition);
+    watches_tell(partition);
 }
 
 static enum err load_start(struct partition *partition, const struct partition_spec *spec)
 {
-    struct load_job *job = mem_calloc(1, sizeof(*job));
+    struct partition_load *job = mem_calloc(1, sizeof(*job));
 
     if (job == NULL)
         return ERR_NOMEM;
@@ -291,14 +284,19 @@ static enum err load_start(struct partition *partition, const struct partition_s
         .topic = bytes_of(partition->topic, partition->topic_size),
         .partition = partition->index,
         .topic_id = partition->topic_id,
-        .config = partition->config,
+        .config = spec->config,
         .recovery_point = spec->recovery_point,
         .start_offset = spec->start_offset,
         .clean = spec->clean,
         .essential = spec->essential,
     };
+    job->config = spec->config;
+    list_init(&job->appends);
+    list_init(&job->reads);
+    list_init(&job->offsets);
+    list_init(&job->waits);
     partition->load = job;
-    partition->load_until_ns = loop_now_ns(partition->env->loop) + PARTITION_LOAD_PATIENCE_NS;
+    job->until_ns = loop_now_ns(partition->env->loop) + PARTITION_LOAD_PATIENCE_NS;
     load_submit(partition);
     return ERR_OK;
 }
@@ -318,15 +316,10 @@ enum err partition_new(const struct partition_env *env, const struct partition_s
     made->topic_id = spec->topic_id;
     made->index = spec->index;
     made->leader_epoch = spec->leader_epoch;
-    made->config = spec->config;
     made->essential = spec->essential;
     made->ready = ready;
     made->ready_context = context;
     list_init(&made->acks);
-    list_init(&made->appends_loading);
-    list_init(&made->reads_loading);
-    list_init(&made->offsets_loading);
-    list_init(&made->waits_loading);
     list_init(&made->watches_armed);
     list_init(&made->watches_told);
     if (made->topic != NULL)
@@ -404,10 +397,12 @@ static void discard_start(struct partition *partition)
 
 static void close_go_on(struct partition *partition)
 {
-    if (partition->load_is_running)
-        return;
-    loop_timer_stop(partition->env->loop, &partition->load_again);
-    load_free(partition);
+    if (partition->load != NULL) {
+        if (partition->load->is_running)
+            return;
+        loop_timer_stop(partition->env->loop, &partition->load->again);
+        load_free(partition);
+    }
     if (partition->log == NULL) {
         if (partition->deleting)
             discard_start(partition);
@@ -450,7 +445,7 @@ void partition_fail(struct partition *partition, enum err err)
     if (partition->state == PARTITION_READY)
         partition_log_fail(partition->log, err);
     else if (partition->load != NULL)
-        partition->fails_after_load = true;
+        partition->load->fails_after = true;
 }
 
 /* --- checks --- */
@@ -500,7 +495,8 @@ enum err partition_epoch_end(const struct partition *partition, int32_t current_
 
 void partition_set_config(struct partition *partition, const struct log_config *config)
 {
-    partition->config = *config;
+    if (partition->load != NULL)
+        partition->load->config = *config;
     if (partition->state == PARTITION_READY) {
         partition_log_set_config(partition->log, config);
         log_changed(partition); /* flush.messages may have let the watermark go */

@@ -32,7 +32,7 @@ static void tell_start(struct partition_append *op, enum err err)
 static void rules_make(const struct partition_append *op, struct batch_rules *rules)
 {
     const struct partition *partition = op->partition;
-    const struct log_config *config = &partition->config;
+    const struct log_config *config = partition_config(partition);
 
     batch_rules_init(rules);
     rules->max_message_bytes = config->max_message_bytes;
@@ -54,7 +54,7 @@ static void rules_make(const struct partition_append *op, struct batch_rules *ru
 static enum err rebuild(struct partition_append *op, const struct batch_verdict *verdict)
 {
     struct batch_spec spec;
-    enum log_compression wanted = op->partition->config.compression;
+    enum log_compression wanted = partition_config(op->partition)->compression;
     enum codec codec = wanted == LOG_COMPRESSION_PRODUCER ? batch_codec(&verdict->header) : (enum codec)wanted;
     uint8_t *batch = NULL;
     size_t size = 0;
@@ -70,7 +70,7 @@ static enum err rebuild(struct partition_append *op, const struct batch_verdict 
     if (err != ERR_OK)
         return err;
     /* Another codec may make more of it; Apache Kafka looks a second time, too. */
-    if (size > (size_t)op->partition->config.max_message_bytes)
+    if (size > (size_t)partition_config(op->partition)->max_message_bytes)
         return ERR_MESSAGE_TOO_LARGE;
     op->log_append.batches = batch;
     op->log_append.size = size;
@@ -122,7 +122,7 @@ static void appended(struct log_append *log_op)
 {
     struct partition_append *op = LIST_ENTRY(log_op, struct partition_append, log_append);
     struct partition *partition = op->partition;
-    bool waits = op->acks == -1 || (op->acks == 1 && partition->config.flush_messages == 1);
+    bool waits = op->acks == -1 || (op->acks == 1 && partition_config(partition)->flush_messages == 1);
 
     if (log_op->err != ERR_OK) {
         op->log_append_time_ms = -1;
@@ -183,7 +183,7 @@ void partition_append(struct partition *partition, struct partition_append *op)
     list_node_init(&op->node);
     if (partition->state == PARTITION_LOADING) {
         op->state = PARTITION_APPEND_LOADING;
-        list_add_last(&partition->appends_loading, &op->node);
+        list_add_last(&partition->load->appends, &op->node);
     } else {
         partition_append_start(op);
     }

@@ -79,5 +79,5 @@ int32_t partition_index(const struct partition *partition)
 
 const struct log_config *partition_config(const struct partition *partition)
 {
-    return &partition->config;
+    return partition->log != NULL ? partition_log_config(partition->log) : &partition->load->config;
 }

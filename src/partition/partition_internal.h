@@ -24,12 +24,7 @@ struct partition {
     int32_t index;
     int32_t leader_epoch;
     int64_t high_watermark;
-    struct log_config config;
-    struct list acks;            /* appends that wait for the high watermark, ascending by wait_offset */
-    struct list appends_loading; /* operations that wait for the load */
-    struct list reads_loading;
-    struct list offsets_loading;
-    struct list waits_loading;
+    struct list acks;          /* appends that wait for the high watermark, ascending by wait_offset */
     int64_t told_start_offset; /* the log start that the watches have been told of */
     struct list watches_armed;
     struct list watches_told;
@@ -37,12 +32,27 @@ struct partition {
     void *ready_context;
     struct partition_close *closing;
     bool deleting;
-    struct load_job *load; /* runs, or waits to be run again; NULL once it is through */
-    bool load_is_running;
-    struct loop_timer load_again;
-    int64_t load_until_ns; /* then no more */
-    bool fails_after_load; /* its directory failed meanwhile */
+    struct partition_load *load; /* NULL once there is a log */
     bool essential;
+};
+
+/* What a partition needs only until it is loaded: memory that thousands of idle ones do without. */
+struct partition_load {
+    struct loop_job job; /* runs, or waits to be run again */
+    struct partition *partition;
+    struct partition_log_spec spec; /* the job's */
+    struct partition_log *log;
+    struct partition_log_recovery recovery;
+    enum err err;
+    struct log_config config; /* as of now: the log's once there is one */
+    struct list appends;      /* operations that wait for the load */
+    struct list reads;
+    struct list offsets;
+    struct list waits;
+    struct loop_timer again;
+    int64_t until_ns; /* then no more */
+    bool is_running;
+    bool fails_after; /* its directory failed meanwhile */
 };
 
 /* ERR_OK, or why the partition cannot serve a request made under that leader epoch. */

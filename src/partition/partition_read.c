@@ -126,7 +126,7 @@ void partition_read(struct partition *partition, struct partition_read *op)
     op->size = 0;
     list_node_init(&op->node);
     if (partition->state == PARTITION_LOADING)
-        list_add_last(&partition->reads_loading, &op->node);
+        list_add_last(&partition->load->reads, &op->node);
     else
         partition_read_start(op);
 }

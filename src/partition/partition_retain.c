@@ -7,19 +7,20 @@ void partition_when_ready(struct partition *partition, struct partition_wait *wa
 {
     list_node_init(&wait->node);
     if (partition->state == PARTITION_LOADING)
-        list_add_last(&partition->waits_loading, &wait->node);
+        list_add_last(&partition->load->waits, &wait->node);
     else
         wait->done(wait, partition);
 }
 
 enum err partition_delete_records(struct partition *partition, int64_t offset, int64_t *low_watermark)
 {
+    const struct log_config *config = partition_config(partition);
     enum err err = partition_check(partition, -1);
 
     *low_watermark = -1;
     if (err != ERR_OK)
         return err;
-    if (partition->config.cleanup_compact && !partition->config.cleanup_delete)
+    if (config->cleanup_compact && !config->cleanup_delete)
         return ERR_POLICY_VIOLATION;
     if (offset == PARTITION_DELETE_TO_HIGH_WATERMARK)
         offset = partition->high_watermark;
