@@ -256,8 +256,13 @@ static void refuse_entries(struct fetch *fetch)
         struct fetch_entry *entry = LIST_ENTRY(node, struct fetch_entry, node);
         struct bytes name = topic_name(fetch, entry);
 
-        if (entry->part == NULL)
-            continue; /* unknown by name: told so already */
+        if (entry->part == NULL) { /* unknown by name, which who may not read it does not learn */
+            if (!follower && !request_may(request, MAY_READ, ON_TOPIC, name)) {
+                entry->refused = ERR_TOPIC_AUTHORIZATION_FAILED;
+                fetch->urgent = true;
+            }
+            continue;
+        }
         if (follower)
             entry->refused = request_may(request, MAY_CLUSTER_ACTION, ON_CLUSTER, BYTES_LITERAL("kafka-cluster"))
                                  ? ERR_UNKNOWN_LEADER_EPOCH

@@ -86,6 +86,11 @@ START_TEST(fetch)
         ck_assert_uint_eq(node_fetched(response, 0)->records.size, 0);
         node_call_end(&call);
     }
+    /* By name it is not told whether there is such a topic. */
+    ask.topic.topic = BYTES_LITERAL("missing");
+    response = ASK(fetch, &ask.request, 12, &call);
+    ck_assert_int_eq(node_fetched(response, 0)->error_code, TOPIC_DENIED);
+    node_call_end(&call);
     end();
 }
 END_TEST
