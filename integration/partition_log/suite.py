@@ -117,3 +117,39 @@ def test_kafka_reads_what_we_wrote(env):
         node.stop()
     finally:
         node.kill()
+
+
+@ottla_only
+def test_kafka_reads_our_transactions(env):
+    """kafka-dump-log finds in our .txnindex files what our markers say, and Apache Kafka's consumer leaves out just what
+    we aborted."""
+    node = oracle(env, "transactions")
+    node.start()
+    try:
+        topic = env.topic(1, "transactions", node=node, segment_bytes=1048576)
+        node.stop()
+        folder = node.topic_folder(topic)
+        for path in folder.iterdir():
+            if path.name != "partition.metadata":
+                path.unlink()
+        ours(env, "transactions", node.data, topic, 240, 20000)     # each producer: 20 transactions, 10 of them aborted
+        aborted, markers, snapshots = [], [], []
+        for path in sorted(folder.glob("*.txnindex")):
+            out = env.tool("kafka-dump-log", "--files", path, bootstrap=False).out
+            aborted += map(int, re.findall(r"lastOffset: (\d+)", out))
+        for path in sorted(folder.glob("*.log")):
+            out = env.tool("kafka-dump-log", "--deep-iteration", "--files", path, bootstrap=False).out
+            markers += map(int, re.findall(r"^\| offset: (\d+) .*endTxnMarker: ABORT", out, re.MULTILINE))
+        for path in sorted(folder.glob("*.snapshot")):
+            out = env.tool("kafka-dump-log", "--files", path, bootstrap=False).out
+            snapshots += re.findall(r"producerId: \d+", out)
+        env.see("index and markers", (len(aborted), aborted == markers), (30, True))
+        env.see("producers in snapshots", len(snapshots) >= 3, True)
+        node.start()
+        for isolation, count in (("read_committed", 120), ("read_uncommitted", 240)):
+            out = env.tool("kafka-console-consumer", "--topic", topic, "--partition", 0, "--offset", "earliest",
+                           "--isolation-level", isolation, "--timeout-ms", 6000, node=node, seconds=60).out
+            env.see(isolation, len(out.splitlines()), count)
+        node.stop()
+    finally:
+        node.kill()

@@ -4,6 +4,8 @@
  *   log_tool read DIR TOPIC PARTITION [unclean]   every batch, a line each, then offsets, epochs, producers
  *   log_tool write DIR TOPIC PARTITION BATCHES SEGMENT_BYTES
  *                                                 appends that many batches of all codecs, with producers; a clean stop
+ *   log_tool transactions DIR TOPIC PARTITION BATCHES SEGMENT_BYTES
+ *                                                 transactions of three producers that overlap, every other one aborted
  */
 #include <check.h>
 #include <inttypes.h>
@@ -103,6 +105,45 @@ static int run_write(uint32_t batches, int64_t segment_bytes)
     return EXIT_SUCCESS;
 }
 
+static void put(struct partition_log *log, uint8_t *batch, size_t size)
+{
+    struct appended appended;
+
+    ck_assert_int_eq(world_append_run(&world, log, batch, size, LOG_ORIGIN_COORDINATOR, &appended), ERR_OK);
+    mem_free(batch);
+}
+
+/* Producers 1 to 3 take turns; each ends its transaction at its fourth batch. */
+static int run_transactions(uint32_t batches, int64_t segment_bytes)
+{
+    struct partition_log *log = NULL;
+    int32_t sequences[4] = {0};
+
+    world.spec.config.segment_bytes = segment_bytes;
+    world.spec.config.index_interval_bytes = 1000;
+    log = world_log(&world);
+    for (uint32_t i = 0; i < batches; i++) {
+        int64_t producer_id = 1 + i % 3;
+        size_t size = 0;
+        uint8_t *batch = make_batch(&(struct batch_make){.value_bytes = i * 31 % 900,
+                                                         .timestamp = clock_wall_ms(&world.sim.clock),
+                                                         .producer_id = producer_id,
+                                                         .base_sequence = sequences[producer_id]++,
+                                                         .transactional = true,
+                                                         .codec = (enum codec)(i % CODEC_COUNT),
+                                                         .fill = (uint8_t)('a' + i % 26)},
+                                    &size);
+
+        put(log, batch, size);
+        if (sequences[producer_id] % 4 == 0) {
+            batch = make_marker(producer_id, 0, sequences[producer_id] % 8 == 0, 1, &size);
+            put(log, batch, size);
+        }
+    }
+    world_close(&world, log);
+    return EXIT_SUCCESS;
+}
+
 static int arg_count;
 static char **args;
 static int result = 2;
@@ -113,6 +154,8 @@ START_TEST(work)
     real_begin(args[2], args[3], args[4]);
     if (strcmp(args[1], "read") == 0)
         result = run_read(arg_count > 5);
+    else if (strcmp(args[1], "transactions") == 0)
+        result = run_transactions((uint32_t)strtoul(args[5], NULL, 10), strtoll(args[6], NULL, 10));
     else
         result = run_write((uint32_t)strtoul(args[5], NULL, 10), strtoll(args[6], NULL, 10));
     world_end(&world);
@@ -125,11 +168,11 @@ int main(int count, char **words)
     TCase *tests = tcase_create("log_tool");
     SRunner *runner = NULL;
     bool reads = count >= 5 && strcmp(words[1], "read") == 0;
-    bool writes = count == 7 && strcmp(words[1], "write") == 0;
+    bool writes = count == 7 && (strcmp(words[1], "write") == 0 || strcmp(words[1], "transactions") == 0);
 
     if (!reads && !writes) {
-        fprintf(stderr, "usage: log_tool read DIR TOPIC PARTITION [unclean] | write DIR TOPIC PARTITION BATCHES "
-                        "SEGMENT_BYTES\n");
+        fprintf(stderr, "usage: log_tool read DIR TOPIC PARTITION [unclean] | write|transactions DIR TOPIC PARTITION "
+                        "BATCHES SEGMENT_BYTES\n");
         return 2;
     }
     arg_count = count;
