@@ -19,10 +19,17 @@ static bool is_old(const uint8_t *at)
            (int32_t)big_endian_load_u32(at + BATCH_FIELD_LENGTH) >= OLD_MESSAGE_BYTES_MIN;
 }
 
-static enum err head_read(const uint8_t *at, struct batch_header *head)
+static enum err head_read(const struct batch_scan *scan, const uint8_t *at, struct batch_header *head)
 {
+    uint8_t copy[BATCH_HEADER_BYTES];
     enum err err = batch_peek(bytes_of(at, BATCH_HEADER_BYTES), head, NULL);
 
+    if (err == ERR_CORRUPT_MESSAGE && scan->any_codec) {
+        memcpy(copy, at, sizeof(copy));
+        copy[BATCH_FIELD_ATTRIBUTES + 1] &= (uint8_t)~BATCH_CODEC_MASK;
+        err = batch_peek(bytes_of(copy, sizeof(copy)), head, NULL);
+        batch_header_read(at, head);
+    }
     if (err == ERR_CORRUPT_MESSAGE)
         return ERR_DAMAGED;
     if (err != ERR_OK && err != ERR_END)
@@ -53,7 +60,9 @@ static size_t buffered(const struct batch_scan *scan)
 /* Makes at least want bytes from position on lie in the buffer; want does not pass the limit. */
 static enum err fill(struct batch_scan *scan, size_t want)
 {
-    size_t room = scan->depth == BATCH_SCAN_HEADS ? BUFFER_BYTES_HEADS : BUFFER_BYTES_BODIES;
+    size_t room = scan->buffer_bytes > 0            ? scan->buffer_bytes
+                  : scan->depth == BATCH_SCAN_HEADS ? (size_t)BUFFER_BYTES_HEADS
+                                                    : (size_t)BUFFER_BYTES_BODIES;
     size_t keep = buffered(scan);
     size_t size = 0;
     size_t got = 0;
@@ -119,7 +128,7 @@ enum err batch_scan_next(struct batch_scan *scan, struct batch_header *head, str
     err = fill(scan, BATCH_HEADER_BYTES);
     if (err != ERR_OK)
         return err;
-    err = head_read(scan->buffer + (scan->position - scan->buffer_position), head);
+    err = head_read(scan, scan->buffer + (scan->position - scan->buffer_position), head);
     if (err != ERR_OK)
         return err;
     if (head->size > scan->limit - scan->position)

@@ -29,6 +29,10 @@ struct batch_scan {
     uint64_t limit;       /* batches end at or before it */
     enum batch_scan_depth depth;
     bool cached_only;
+    /* Set after init */
+    bool any_codec;      /* a batch of a codec that we do not know is a batch, too */
+    size_t buffer_bytes; /* read at a time; 0: what suits the depth */
+    /* the scan's */
     uint8_t *buffer;
     size_t buffer_room;
     size_t buffer_filled;

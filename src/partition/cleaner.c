@@ -36,7 +36,8 @@ struct cleaner {
     struct range *ranges; /* by producer, then by first offset */
     uint32_t range_count;
     struct map_u64 committing; /* producers of whose committed, not yet ended transaction a batch was met */
-    bool markers_stay;         /* an unopened batch may belong to any transaction */
+    bool markers_stay;         /* a batch that was not opened, or not shown, may belong to any transaction */
+    bool unopened;             /* the last batch */
     struct cleaner_aborted *aborted;
     uint32_t aborted_count;
     uint32_t aborted_room;
@@ -296,7 +297,7 @@ static enum err marker_judge(struct cleaner *cleaner, struct bytes batch, struct
 
         if (range == NULL || !(range->met || cleaner->markers_stay))
             verdict->marker_due = !cleaner->markers_stay;
-        else
+        else if (range->txn.last_offset == batch_last_offset(head))
             err = aborted_add(cleaner, &range->txn);
     }
     return err;
@@ -451,6 +452,7 @@ static void keep_unopened(struct cleaner *cleaner, struct bytes batch, struct by
     if (cleaner->stats.batches_unopened++ == 0)
         cleaner->stats.first_unopened_offset = head.base_offset;
     cleaner->markers_stay = true;
+    cleaner->unopened = true;
     *kept = batch;
 }
 
@@ -460,6 +462,7 @@ enum err cleaner_filter_batch(struct cleaner *cleaner, struct bytes batch, struc
     enum err err = ERR_OK;
 
     assert(batch.size >= BATCH_HEADER_BYTES);
+    cleaner->unopened = false;
     if (!head_read(batch, &verdict.head)) {
         keep_unopened(cleaner, batch, kept);
         return ERR_OK;
@@ -483,6 +486,16 @@ enum err cleaner_filter_batch(struct cleaner *cleaner, struct bytes batch, struc
     cleaner->stats.records_read += (uint64_t)verdict.head.record_count;
     cleaner->stats.records_kept += verdict.kept;
     return ERR_OK;
+}
+
+bool cleaner_was_unopened(const struct cleaner *cleaner)
+{
+    return cleaner->unopened;
+}
+
+void cleaner_skip(struct cleaner *cleaner)
+{
+    cleaner->markers_stay = true;
 }
 
 const struct cleaner_aborted *cleaner_take_aborted(struct cleaner *cleaner, uint32_t *count)

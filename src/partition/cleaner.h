@@ -89,6 +89,10 @@ int64_t cleaner_end_offset(const struct cleaner *cleaner);
  * ERR_NOMEM: the cleaner is of no use any more.
  */
 MUST_CHECK enum err cleaner_filter_batch(struct cleaner *cleaner, struct bytes batch, struct bytes *kept);
+/* The last batch given could not be vouched for or opened: its head may lie, too. */
+bool cleaner_was_unopened(const struct cleaner *cleaner);
+/* Batches are left out that may belong to any transaction: from there on every marker is kept. */
+void cleaner_skip(struct cleaner *cleaner);
 /* The aborted transactions of which batches were met since the last call, and whose markers were kept, by their last
  * offset: what a new segment's .txnindex holds. Valid until the next call; NULL when there are none. */
 const struct cleaner_aborted *cleaner_take_aborted(struct cleaner *cleaner, uint32_t *count);

@@ -66,6 +66,11 @@ bool log_is_segment_base(const struct partition_log *log, int64_t offset)
     return segment != NULL && segment->base_offset == offset;
 }
 
+bool log_gaps_are_allowed(const struct partition_log *log, int64_t offset)
+{
+    return log->config.cleanup_compact || offset < log->cleaned_offset;
+}
+
 enum err log_segments_room_make(struct partition_log *log)
 {
     return mem_grow(&log->segments, &log->segment_room, log->segment_count + 1, 1, sizeof(struct segment *));
@@ -244,6 +249,7 @@ void partition_log_fail(struct partition_log *log, enum err err)
     log_finds_fail(log, ERR_KAFKA_STORAGE_ERROR);
     log_removal_fail(log, ERR_KAFKA_STORAGE_ERROR);
     log_truncation_fail(log, ERR_KAFKA_STORAGE_ERROR);
+    log_cleaning_end(log);
     log_tell_change(log);
 }
 

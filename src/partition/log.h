@@ -39,6 +39,7 @@ struct partition_log_spec {
     struct log_config config;
     int64_t recovery_point; /* from recovery-point-offset-checkpoint; below it everything was synced */
     int64_t start_offset;   /* from log-start-offset-checkpoint; 0 when there is none */
+    int64_t cleaned_offset; /* from cleaner-offset-checkpoint; -1 or 0 when there is none */
     bool clean;             /* the directory was stopped cleanly: nothing needs recovery */
     bool rebuild;           /* all the same every batch is read, and every index made anew */
     bool essential;         /* where the disk is full it goes on from the directory's reserve */
@@ -236,6 +237,45 @@ void partition_log_truncate(struct partition_log *log, struct log_truncate *op);
  * to, at most the end. ask_again: out, it has to be asked again from there (replication.md 3, KIP-279). */
 int64_t partition_log_divergence(const struct partition_log *log, int32_t leader_epoch, int64_t leader_end,
                                  bool *ask_again);
+
+/* --- compaction --- */
+
+/* What a cleaning would find. */
+struct log_cleanable {
+    uint64_t dirty_bytes;
+    uint64_t total_bytes;
+    double ratio; /* of the two */
+    bool is_due;  /* by min.cleanable.dirty.ratio or max.compaction.lag.ms */
+};
+/* stable_offset: the lesser of the high watermark and the last stable offset: nothing at or above it is touched.
+ * Nothing is due while a cleaning runs, or soon after one failed. */
+void partition_log_look_cleanable(const struct partition_log *log, int64_t stable_offset, int64_t now_ms,
+                                  struct log_cleanable *cleanable);
+
+struct log_clean {
+    /* in */
+    int64_t stable_offset;
+    int64_t now_ms;          /* wall clock: what delete horizons are judged by */
+    size_t map_bytes_max;    /* log.cleaner.dedupe.buffer.size */
+    double map_load;         /* log.cleaner.io.buffer.load.factor */
+    size_t buffer_bytes;     /* log.cleaner.io.buffer.size, for each of reading and writing; above 0 */
+    double bytes_per_second; /* log.cleaner.io.max.bytes.per.second */
+    void (*done)(struct log_clean *op);
+    /* out */
+    enum err err; /* ERR_CLOSED; ERR_NO_SPACE, ERR_NOMEM, ERR_NO_DESCRIPTORS: another time; ERR_KAFKA_STORAGE_ERROR */
+    uint64_t bytes_mapped;
+    uint64_t bytes_read; /* by the second pass */
+    uint64_t bytes_written;
+    int64_t elapsed_ns;
+};
+/*
+ * Compacts what may be compacted: superseded records go, small segments become one (cleaner.h says what stays). Reads,
+ * appends and syncs go on meanwhile. Jobs are short, with pauses where the rate asks for them; a close ends it at the
+ * next. One at a time.
+ */
+void partition_log_clean(struct partition_log *log, struct log_clean *op);
+/* Below it all is clean; what cleaner-offset-checkpoint is to say. -1: it was never cleaned. */
+int64_t partition_log_cleaned_offset(const struct partition_log *log);
 
 /* --- facts --- */
 

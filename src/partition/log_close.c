@@ -190,6 +190,8 @@ static void close_begin(struct partition_log *log, struct partition_log_close *o
     log->closing = op;
     log->deleting = deleting;
     loop_timer_stop(log->env->loop, &log->timer);
+    log_job_started(log); /* so that it lasts until the end of this */
+    log_cleaning_end(log);
     log_appends_fail(log, ERR_CLOSED);
     log_reads_fail(log, ERR_CLOSED);
     log_lookups_fail(log, ERR_CLOSED);
@@ -197,7 +199,7 @@ static void close_begin(struct partition_log *log, struct partition_log_close *o
     log_finds_fail(log, ERR_CLOSED);
     log_removal_fail(log, ERR_CLOSED);
     log_truncation_fail(log, ERR_CLOSED);
-    (void)log_close_continue(log);
+    log_job_ended(log);
 }
 
 void partition_log_close(struct partition_log *log, struct partition_log_close *op)

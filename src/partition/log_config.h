@@ -35,6 +35,10 @@ struct log_config {
     int64_t flush_messages; /* 1: nothing counts as written before it is synced; INT64_MAX: never asked for */
     int64_t flush_ms;       /* INT64_MAX: never asked for */
     int64_t file_delete_delay_ms;
+    double min_cleanable_dirty_ratio;
+    int64_t min_compaction_lag_ms;
+    int64_t max_compaction_lag_ms; /* a segment of a compacted topic is rolled by then, too */
+    int64_t delete_retention_ms;
     int64_t timestamp_before_max_ms;
     int64_t timestamp_after_max_ms;
     enum log_timestamp_type timestamp_type;

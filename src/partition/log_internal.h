@@ -73,6 +73,11 @@ struct partition_log {
 
     struct log_truncation *truncation; /* that waits or is under way */
     int64_t truncated_until;           /* a recovery point above the cut may be told up to this one; -1: none may */
+    struct log_cleaning *cleaning;     /* under way */
+    int64_t cleaned_offset;            /* -1: it was never cleaned */
+    int64_t clean_again_ns;            /* not before; a cleaning has failed */
+    int64_t unopened_offset;           /* of the batch that was last said not to be opened; -1 */
+    int64_t unwalked_offset;           /* up to here it has been said which segments cannot be walked; -1 */
 
     uint32_t jobs; /* under way; the log is freed when there are none */
     struct partition_log_close *closing;
@@ -100,6 +105,9 @@ struct segment *log_last_segment(const struct partition_log *log); /* NULL: none
 /* The last segment whose base is at or below offset; NULL: none. slot may be NULL. */
 struct segment *log_segment_at(const struct partition_log *log, int64_t offset, uint32_t *slot);
 bool log_is_segment_base(const struct partition_log *log, int64_t offset);
+/* Whether offsets may be missing in the segment that holds offset: compaction leaves gaps, also in a log that is not
+ * compacted any more. */
+bool log_gaps_are_allowed(const struct partition_log *log, int64_t offset);
 /* Room in the list for one more. ERR_NOMEM. */
 MUST_CHECK enum err log_segments_room_make(struct partition_log *log);
 /* Takes the segment to the end of the list, where room was made. */
@@ -220,6 +228,11 @@ void log_reads_fail(struct partition_log *log, enum err err);
 
 void log_finds_retry(struct partition_log *log);
 void log_finds_fail(struct partition_log *log, enum err err);
+
+/* --- log_clean.c --- */
+
+/* A closing or failed log: the cleaning ends at the next chance. */
+void log_cleaning_end(struct partition_log *log);
 
 /* --- log_aborted.c --- */
 

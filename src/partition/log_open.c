@@ -9,6 +9,7 @@
 #include "partition/checkpoint.h"
 #include "partition/log_internal.h"
 #include "partition/log_opening.h"
+#include "partition/log_swap.h"
 #include "partition/log_truncation_mark.h"
 #include "partition/partition_limits.h"
 #include "partition/txn_file.h"
@@ -48,10 +49,10 @@ static enum err found_add(void *context, const char *name, bool is_directory)
 
     if (is_directory)
         return ERR_OK;
-    if (ends_with(name, ".deleted") || ends_with(name, ".cleaned") || ends_with(name, ".tmp"))
+    if (ends_with(name, ".deleted") || ends_with(name, ".tmp"))
         return file_remove(found->log, name);
-    if (ends_with(name, ".swap")) {
-        found->swap = true;
+    if (ends_with(name, ".cleaned") || ends_with(name, ".swap")) {
+        found->compaction = true;
         return ERR_OK;
     }
     if (!log_path_parse_segment(name, &base_offset, &suffix))
@@ -99,10 +100,14 @@ static enum err directory_read(struct opening *opening)
     err = fs_list(opening->log->env->fs, opening->log->dir, found_add, found);
     if (err != ERR_OK)
         return err;
-    if (found->swap) {
-        log_error(opening->log->env->log, "an interrupted compaction lies here; let Apache Kafka finish it dir=%s",
-                  opening->log->dir);
-        return ERR_DAMAGED;
+    if (found->compaction) { /* an interrupted one: finished or undone, and all looked at anew */
+        err = log_swap_finish(opening->log->env->fs, opening->log->env->log, opening->log->dir);
+        found->segment_count = 0;
+        found->snapshot_count = 0;
+        if (err == ERR_OK)
+            err = fs_list(opening->log->env->fs, opening->log->dir, found_add, found);
+        if (err != ERR_OK)
+            return err;
     }
     if (found->segment_count > 0)
         qsort(found->segments, found->segment_count, sizeof(found->segments[0]), number_compare);
@@ -464,6 +469,9 @@ static enum err log_new(const struct partition_env *env, const struct partition_
     log->snapshot_offset = -1;
     log->retain_limit = -1;
     log->truncated_until = -1;
+    log->cleaned_offset = spec->cleaned_offset > 0 ? spec->cleaned_offset : -1;
+    log->unopened_offset = -1;
+    log->unwalked_offset = -1;
     list_init(&log->appends);
     list_init(&log->syncs);
     list_init(&log->reads);

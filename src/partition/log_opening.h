@@ -18,7 +18,7 @@ struct found {
     uint32_t txn_index_count;
     uint32_t txn_index_room;
     struct partition_log *log;
-    bool swap; /* an interrupted compaction swap, which we do not finish */
+    bool compaction; /* an interrupted one */
 };
 
 struct opening {

@@ -26,6 +26,7 @@ struct cold_read {
     int64_t end_offset;
     uint64_t size_there;
     bool gaps_allowed;
+    bool passed;    /* out: what was wanted lies in a gap at the segment's end, or behind it */
     bool looked_at; /* the way to job->position was gone with checksums */
     /* out */
     enum err err;
@@ -202,8 +203,10 @@ static enum err cold_look(struct cold_read *job)
     job->damage = search.damage;
     if (err != ERR_OK)
         return err;
-    if (!search.found) /* none holds the offset, or nobody can tell */
+    if (!search.found) { /* none holds the offset, or nobody can tell */
+        job->passed = job->gaps_allowed && search.damage.count == 0;
         return damage_at(&search.damage, job->offset) != NULL ? ERR_DAMAGED : ERR_OK;
+    }
     job->position = search.position;
     job->looked_at = true;
     return cold_take(job);
@@ -252,6 +255,8 @@ static void note_checked(const struct partition_log *log, const struct cold_read
         segment_checked_add(segment, job->position, job->size);
 }
 
+static void read_behind(struct partition_log *log, struct log_read *op, int64_t segment_base);
+
 static void cold_done(struct loop_job *base)
 {
     struct cold_read *job = LIST_ENTRY(base, struct cold_read, job);
@@ -265,7 +270,10 @@ static void cold_done(struct loop_job *base)
     if (err == ERR_DAMAGED && job->damage.count > 0)
         err = ERR_CORRUPT_MESSAGE; /* said with the mark */
     log_damage_note(log, &job->damage);
-    complete(job->op, reader_error(log, job->op, err));
+    if (err == ERR_OK && job->size == 0 && job->passed)
+        read_behind(log, job->op, job->base_offset);
+    else
+        complete(job->op, reader_error(log, job->op, err));
     damage_deinit(&job->damage);
     fs_file_drop(job->file);
     mem_free(job);
@@ -293,7 +301,7 @@ static void cold_start(struct partition_log *log, struct log_read *op, const str
     job->base_offset = segment->base_offset;
     job->end_offset = segment->end_offset;
     job->size_there = segment->size;
-    job->gaps_allowed = log->config.cleanup_compact;
+    job->gaps_allowed = log_gaps_are_allowed(log, segment->base_offset);
     job->bytes_max = op->bytes_max < LOG_READ_COLD_BYTES_MAX ? op->bytes_max : LOG_READ_COLD_BYTES_MAX;
     job->at_least_one = op->at_least_one || op->bytes_max > LOG_READ_COLD_BYTES_MAX;
     job->next_offset = -1;
@@ -400,14 +408,13 @@ static enum err hot_read(struct log_read *op, const struct segment *segment)
 static struct segment *segment_for(const struct partition_log *log, int64_t offset)
 {
     uint32_t slot = 0;
-    struct segment *segment = log_segment_at(log, offset, &slot);
 
     /* Compaction may have left a gap before the next one. */
-    if (segment == NULL)
+    if (log_segment_at(log, offset, &slot) == NULL)
         return log->segment_count == 0 ? NULL : log->segments[0];
-    if (offset >= segment->end_offset && slot + 1 < log->segment_count)
-        return log->segments[slot + 1];
-    return segment;
+    while (offset >= log->segments[slot]->end_offset && slot + 1 < log->segment_count)
+        slot++;
+    return log->segments[slot];
 }
 
 static void read_from(struct partition_log *log, struct log_read *op, const struct segment *segment)
@@ -445,11 +452,28 @@ static bool damage_allows(const struct partition_log *log, struct log_read *op)
     return true;
 }
 
-static void read_now(struct partition_log *log, struct log_read *op)
+static void read_in(struct partition_log *log, struct log_read *op, struct segment *segment)
 {
-    struct segment *segment = NULL;
     enum err err = ERR_OK;
 
+    if (segment == NULL || op->offset >= op->offset_limit || segment->base_offset >= op->offset_limit) {
+        complete(op, ERR_OK);
+        return;
+    }
+    log_use(log);
+    if (segment->file == NULL) {
+        err = log_segment_open(log, segment);
+        if (err != ERR_OK)
+            complete(op, err);
+        else
+            list_add_last(&log->reads, &op->node);
+        return;
+    }
+    read_from(log, op, segment);
+}
+
+static void read_now(struct partition_log *log, struct log_read *op)
+{
     if (log->failed) {
         complete(op, ERR_KAFKA_STORAGE_ERROR);
         return;
@@ -466,21 +490,21 @@ static void read_now(struct partition_log *log, struct log_read *op)
     }
     if (log->damage.count > 0 && !damage_allows(log, op))
         return;
-    segment = segment_for(log, op->offset);
-    if (segment == NULL || op->offset >= op->offset_limit || segment->base_offset >= op->offset_limit) {
-        complete(op, ERR_OK);
-        return;
-    }
-    log_use(log);
-    if (segment->file == NULL) {
-        err = log_segment_open(log, segment);
-        if (err != ERR_OK)
-            complete(op, err);
-        else
-            list_add_last(&log->reads, &op->node);
-        return;
-    }
-    read_from(log, op, segment);
+    read_in(log, op, segment_for(log, op->offset));
+}
+
+/* In the segments behind the one of that base. */
+static void read_behind(struct partition_log *log, struct log_read *op, int64_t segment_base)
+{
+    uint32_t slot = 0;
+    bool is_there = log_segment_at(log, segment_base, &slot) != NULL;
+
+    if (log->failed || log->closing != NULL)
+        complete(op, log->failed ? ERR_KAFKA_STORAGE_ERROR : ERR_CLOSED);
+    else if (log_is_held(log))
+        list_add_last(&log->reads, &op->node);
+    else
+        read_in(log, op, is_there && slot + 1 < log->segment_count ? log->segments[slot + 1] : NULL);
 }
 
 void partition_log_read(struct partition_log *log, struct log_read *op)

@@ -114,7 +114,7 @@ static enum err recover_one(struct opening *opening, struct segment *segment, in
     struct partition_log *log = opening->log;
     const struct segment_recovery how = {
         .index_interval_bytes = log->config.index_interval_bytes,
-        .gaps_allowed = log->config.cleanup_compact,
+        .gaps_allowed = log_gaps_are_allowed(log, segment->base_offset),
         .synced_offset = opening->spec->clean ? INT64_MAX : opening->spec->recovery_point,
         .tail_offset = opening->spec->recovery_point,
         .end_offset = next_base,
@@ -168,11 +168,11 @@ enum err log_recover_remove(struct opening *opening, uint32_t slot)
     return err;
 }
 
-/* Whether the segment that begins at next continues what was just recovered. Compaction leaves gaps; without it one
+/* Whether the segment that begins at next continues what was just recovered. Where no compaction has been, a gap
  * means that what lay between was lost, and nothing behind it may be served. */
 static bool continues(const struct partition_log *log, int64_t end_offset, int64_t next)
 {
-    return next == end_offset || (log->config.cleanup_compact && next > end_offset);
+    return next == end_offset || (log_gaps_are_allowed(log, end_offset) && next > end_offset);
 }
 
 enum err log_recover(struct opening *opening, uint32_t first)

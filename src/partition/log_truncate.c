@@ -225,6 +225,8 @@ static void take_over(struct partition_log *log, struct partition_log *made, boo
     log->segment_room = made->segment_room;
     log->start_offset = made->start_offset;
     log->end_offset = made->end_offset;
+    if (log->cleaned_offset > log->end_offset)
+        log->cleaned_offset = log->end_offset;
     log->synced_offset = made->synced_offset;
     log->size = made->size;
     log->epochs = made->epochs;
@@ -469,6 +471,7 @@ void partition_log_truncate(struct partition_log *log, struct log_truncate *op)
     job->pending_epoch = -1;
     job->plan.snapshot_old = -1;
     log->truncation = job;
+    log_cleaning_end(log);
     log_truncation_go_on(log);
 }
 

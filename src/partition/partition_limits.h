@@ -10,6 +10,16 @@
 #define PARTITION_IDLE_NS            INT64_C(60000000000)  /* a minute: longer than the pause between two polls */
 #define PARTITION_PRODUCER_EXPIRY_MS INT64_C(86400000)     /* Kafka's producer.id.expiration.ms */
 #define PARTITION_EXPIRE_EVERY_NS    INT64_C(600000000000) /* Kafka's producer.id.expiration.check.interval.ms */
+/* What a cleaning does between two looks at whether it is to go on, read and written together: 2 ms of an I/O thread.
+ */
+#define CLEAN_SLICE_BYTES UINT64_C(524288)
+/* So much of a new segment lies in the page cache at most before its writing out begins. */
+#define CLEAN_PUSH_BYTES UINT64_C(8388608)
+/* What it did slower than its rate for so long it may do faster; no single pause is longer than a minute. */
+#define CLEAN_CREDIT_NS    INT64_C(50000000)
+#define CLEAN_PAUSE_NS_MAX INT64_C(60000000000)
+/* After a cleaning that failed (a full disk, no memory) the log is left in peace for a while. */
+#define CLEAN_AGAIN_NS INT64_C(60000000000)
 /* A directory of an earlier topic of the name is on its way out: it goes once that one's last sync has ended. */
 #define PARTITION_LOAD_AGAIN_NS    INT64_C(20000000)
 #define PARTITION_LOAD_PATIENCE_NS INT64_C(60000000000)
