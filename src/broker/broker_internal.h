@@ -136,6 +136,7 @@ struct broker {
     void (*space_idle)(struct broker *broker); /* asked for by the stop, told once no space is being looked at */
     struct loop_timer heartbeat_timer;
     _Atomic(int64_t) broker_epoch;
+    _Atomic(int32_t) cleanings; /* of logs, under way: at most log.cleaner.threads */
     _Atomic(uint32_t) shards_to_serve;
     _Atomic(uint32_t) shards_left; /* of those that a step of the stop waits for */
     enum err stop_err;

@@ -7,6 +7,10 @@
 #include <stdint.h>
 
 enum {
+    CLEANER_BACKOFF_MS_MIN = 100,      /* looking at every log of a shard takes its time */
+    CLEANER_BACKOFF_MS_MAX = 86400000, /* so that a timer takes it */
+    CLEANER_MAP_BYTES_MIN = 1024,      /* some keys at least, so that a cleaning gets on */
+    CLEANER_BUFFER_BYTES_MIN = 4096,
     /* --- one request --- */
     REQUEST_ARENA_BYTES_MAX = 256 * 1024 * 1024, /* reply included; its frame is at most 100 MiB. Beyond: no memory */
     REQUEST_ARENA_SHARE_DIVISOR = 2,             /* and at most that part of the node's memory */

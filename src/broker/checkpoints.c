@@ -12,14 +12,15 @@ static enum err write_one(struct broker *broker, uint32_t dir, enum log_dir_chec
     enum err err = ERR_OK;
 
     for (const struct partition_note *note = notes; note != NULL; note = note->next) {
-        if (note->dir != dir)
+        if (note->dir != dir || (which == LOG_DIR_CLEANED_OFFSET && note->cleaned_offset < 0))
             continue;
         entries[count++] = (struct checkpoint_offset){
             .topic = bytes_of_text(note->topic),
             .partition = note->index,
-            .offset = which == LOG_DIR_RECOVERY_POINT ? note->recovery_point
-                      : which == LOG_DIR_START_OFFSET ? note->start_offset
-                                                      : note->high_watermark,
+            .offset = which == LOG_DIR_RECOVERY_POINT   ? note->recovery_point
+                      : which == LOG_DIR_START_OFFSET   ? note->start_offset
+                      : which == LOG_DIR_CLEANED_OFFSET ? note->cleaned_offset
+                                                        : note->high_watermark,
         };
     }
     do
@@ -83,7 +84,7 @@ static uint64_t sum_of(const struct partition_note *notes)
 
     for (const struct partition_note *note = notes; note != NULL; note = note->next)
         sum += 1 + (uint64_t)note->recovery_point * 3 + (uint64_t)note->start_offset * 5 +
-               (uint64_t)note->high_watermark * 7;
+               (uint64_t)note->high_watermark * 7 + (uint64_t)note->cleaned_offset * 11;
     return sum;
 }
 

@@ -27,7 +27,6 @@ enum { NUMBER_CHARS_MAX = 63, NAME_CHARS_MAX = 127 };
 #define ONE_VOTER          {CONFIG_WITHOUT_EFFECT, "a quorum of one holds no elections and sends no heartbeats"}
 #define NO_REPORTERS       {CONFIG_WITHOUT_EFFECT, "there are no metric reporters"}
 #define NO_PURGATORY       {CONFIG_WITHOUT_EFFECT, "what waits is kept in lists that need no purge"}
-#define NO_CLEANER         {CONFIG_WITHOUT_EFFECT, "there is no compaction yet"}
 #define METADATA_KEPT      {CONFIG_WITHOUT_EFFECT, "nothing of the metadata log is deleted yet"}
 #define NO_PREALLOCATION   {CONFIG_WITHOUT_EFFECT, "segments grow as they are written"}
 #define NO_CORDONS         {CONFIG_WITHOUT_EFFECT, "log directories cannot be cordoned yet"}

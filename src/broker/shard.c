@@ -271,6 +271,7 @@ static enum err host(struct shard *shard, const struct image_topic *topic, int32
         spec.recovery_point = stored->found->recovery_point;
         spec.start_offset = stored->found->start_offset;
         spec.high_watermark = stored->found->high_watermark;
+        spec.cleaned_offset = stored->found->cleaned_offset;
         spec.clean = broker->dirs[stored->dir].clean;
     }
     err = map_insert(&shard->hosted, key_bytes(&hosted->key), hosted);
@@ -359,8 +360,10 @@ void shard_serve(struct shard *shard)
     for (uint32_t i = 0; i < shard->held_count; i++)
         connections_accepted(shard->held[i].listener, shard->held[i].stream);
     shard->held_count = 0;
-    if (shard->index < shard->broker->env.reactor_count)
+    if (shard->index < shard->broker->env.reactor_count) {
         retention_begin(shard);
+        cleaner_turn_begin(shard);
+    }
 }
 
 static void drain_is_too_long(struct loop_timer *timer)
@@ -376,6 +379,7 @@ void shard_drain(struct shard *shard)
 {
     shard->stopping = true;
     retention_end(shard);
+    cleaner_turn_end(shard);
     for (uint32_t i = 0; i < shard->held_count; i++)
         net_close(shard->held[i].stream, false);
     shard->held_count = 0;

@@ -20,6 +20,7 @@
 #include "base/map.h"
 #include "base/metrics.h"
 #include "base/uuid.h"
+#include "broker/cleaner_turn.h"
 #include "broker/fetch_session.h"
 #include "broker/outbox.h"
 #include "net/connection.h"
@@ -67,6 +68,7 @@ struct partition_note {
     int64_t recovery_point; /* everything below was synced */
     int64_t start_offset;
     int64_t high_watermark;
+    int64_t cleaned_offset; /* -1: it was never compacted */
     char topic[];
 };
 
@@ -104,6 +106,7 @@ struct shard {
     struct map hosted; /* by struct partition_key, of struct hosted */
     struct partition_files files;
     struct clock_guard clock_guard;
+    struct shard_cleaner cleaner;
     struct loop_timer retention_timer;
     uint32_t retention_cursor;  /* where the present check goes on; 0: at the beginning */
     int64_t retention_due_ns;   /* of the check after it */

@@ -291,6 +291,11 @@ void topic_config_resolve(const struct config *config, const struct image *image
     log_config->flush_messages = NUMBER(CONFIG_TOPIC_FLUSH_MESSAGES);
     log_config->flush_ms = NUMBER(CONFIG_TOPIC_FLUSH_MS);
     log_config->file_delete_delay_ms = NUMBER(CONFIG_TOPIC_FILE_DELETE_DELAY_MS);
+    log_config->min_compaction_lag_ms = NUMBER(CONFIG_TOPIC_MIN_COMPACTION_LAG_MS);
+    log_config->max_compaction_lag_ms = NUMBER(CONFIG_TOPIC_MAX_COMPACTION_LAG_MS);
+    log_config->delete_retention_ms = NUMBER(CONFIG_TOPIC_DELETE_RETENTION_MS);
+    log_config->min_cleanable_dirty_ratio =
+        config_effective_value(config, image, node_id, CONFIG_TOPIC_MIN_CLEANABLE_DIRTY_RATIO, own, &text, room).real;
     log_config->timestamp_before_max_ms = NUMBER(CONFIG_TOPIC_MESSAGE_TIMESTAMP_BEFORE_MAX_MS);
     log_config->timestamp_after_max_ms = NUMBER(CONFIG_TOPIC_MESSAGE_TIMESTAMP_AFTER_MAX_MS);
     log_config->min_insync_replicas = (int32_t)NUMBER(CONFIG_TOPIC_MIN_INSYNC_REPLICAS);
@@ -302,5 +307,8 @@ void topic_config_resolve(const struct config *config, const struct image *image
     log_config->cleanup_delete = list_has(text, "delete");
     log_config->cleanup_compact = list_has(text, "compact");
 #undef NUMBER
+    /* KIP-354: what is to be compacted by then must not lie in the active segment. */
+    if (log_config->cleanup_compact && log_config->max_compaction_lag_ms < log_config->segment_ms)
+        log_config->segment_ms = log_config->max_compaction_lag_ms;
     log_config->validate_compressed = internal || config_bool(config, CONFIG_OTTLA_VALIDATE_COMPRESSED);
 }

@@ -58,6 +58,7 @@ void partition_log_look_cleanable(const struct partition_log *log, int64_t stabl
     *cleanable = (struct log_cleanable){0};
     if (log->cleaning != NULL || log->closing != NULL || log->failed || log_is_held(log) ||
         !log->config.cleanup_compact || loop_now_ns(log->env->loop) < log->clean_again_ns ||
+        (log->env->clock_guard != NULL && log->env->clock_guard->doubts) ||
         range_find(log, stable_offset, now_ms, &sources, &range) != ERR_OK)
         return;
     cleanable->dirty_bytes = range.dirty_bytes;

@@ -31,6 +31,7 @@ static const char *const checkpoint_names[LOG_DIR_CHECKPOINTS] = {
     [LOG_DIR_RECOVERY_POINT] = "recovery-point-offset-checkpoint",
     [LOG_DIR_START_OFFSET] = "log-start-offset-checkpoint",
     [LOG_DIR_HIGH_WATERMARK] = "replication-offset-checkpoint",
+    [LOG_DIR_CLEANED_OFFSET] = "cleaner-offset-checkpoint",
 };
 
 /* --- the directory --- */
@@ -363,9 +364,11 @@ static int64_t *offset_of(struct log_dir_partition *partition, enum log_dir_chec
         return &partition->recovery_point;
     case LOG_DIR_START_OFFSET:
         return &partition->start_offset;
-    default:
-        assert(which == LOG_DIR_HIGH_WATERMARK);
+    case LOG_DIR_HIGH_WATERMARK:
         return &partition->high_watermark;
+    default:
+        assert(which == LOG_DIR_CLEANED_OFFSET);
+        return &partition->cleaned_offset;
     }
 }
 

@@ -55,6 +55,7 @@ struct log_dir_partition {
     int64_t recovery_point; /* 0 when unknown */
     int64_t start_offset;   /* 0 when unknown */
     int64_t high_watermark; /* 0 when unknown */
+    int64_t cleaned_offset; /* 0 when it was never compacted */
 };
 
 struct log_dir_list {
@@ -70,10 +71,16 @@ void log_dir_list_deinit(struct log_dir_list *list);
 /* Renames a partition's directory that is not ours by metadata to <topic>-<n>.<32 hex>-stray; kept, never loaded. */
 MUST_CHECK enum err log_dir_set_aside(struct log_dir *dir, struct bytes topic, int32_t index, const uint8_t random[16]);
 
-enum log_dir_checkpoint { LOG_DIR_RECOVERY_POINT, LOG_DIR_START_OFFSET, LOG_DIR_HIGH_WATERMARK, LOG_DIR_CHECKPOINTS };
+enum log_dir_checkpoint {
+    LOG_DIR_RECOVERY_POINT,
+    LOG_DIR_START_OFFSET,
+    LOG_DIR_HIGH_WATERMARK,
+    LOG_DIR_CLEANED_OFFSET,
+    LOG_DIR_CHECKPOINTS
+};
 
-/* Replaces recovery-point-offset-checkpoint, log-start-offset-checkpoint or replication-offset-checkpoint as a whole.
- */
+/* Replaces recovery-point-offset-checkpoint, log-start-offset-checkpoint, replication-offset-checkpoint or
+ * cleaner-offset-checkpoint as a whole. */
 MUST_CHECK enum err log_dir_write_checkpoint(struct log_dir *dir, enum log_dir_checkpoint which,
                                              const struct checkpoint_offset *entries, uint32_t count);
 

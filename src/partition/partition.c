@@ -287,6 +287,7 @@ static enum err load_start(struct partition *partition, const struct partition_s
         .config = spec->config,
         .recovery_point = spec->recovery_point,
         .start_offset = spec->start_offset,
+        .cleaned_offset = spec->cleaned_offset,
         .clean = spec->clean,
         .essential = spec->essential,
     };
@@ -491,6 +492,25 @@ enum err partition_epoch_end(const struct partition *partition, int32_t current_
     if (err == ERR_OK)
         partition_log_epoch_end(partition->log, epoch, found_epoch, end_offset);
     return err;
+}
+
+int64_t partition_cleaned_offset(const struct partition *partition)
+{
+    return partition->log == NULL ? -1 : partition_log_cleaned_offset(partition->log);
+}
+
+void partition_look_cleanable(const struct partition *partition, int64_t now_ms, struct log_cleanable *cleanable)
+{
+    *cleanable = (struct log_cleanable){0};
+    if (partition->state == PARTITION_READY)
+        partition_log_look_cleanable(partition->log, partition_last_stable_offset(partition), now_ms, cleanable);
+}
+
+void partition_clean(struct partition *partition, struct log_clean *op)
+{
+    assert(partition->state == PARTITION_READY);
+    op->stable_offset = partition_last_stable_offset(partition);
+    partition_log_clean(partition->log, op);
 }
 
 void partition_set_config(struct partition *partition, const struct log_config *config)

@@ -39,6 +39,7 @@ struct partition_spec {
     int64_t recovery_point;
     int64_t start_offset;
     int64_t high_watermark;
+    int64_t cleaned_offset;
     bool clean;     /* the directory was stopped cleanly, or the partition is new */
     bool essential; /* it goes on from the directory's reserve where the disk is full, and refuses nobody */
 };
@@ -246,6 +247,7 @@ int64_t partition_synced_offset(const struct partition *partition);
 int64_t partition_recovery_point(const struct partition *partition); /* for recovery-point-offset-checkpoint */
 int64_t partition_high_watermark(const struct partition *partition);
 int64_t partition_last_stable_offset(const struct partition *partition);
+int64_t partition_cleaned_offset(const struct partition *partition); /* for cleaner-offset-checkpoint; -1: none */
 int32_t partition_leader_epoch(const struct partition *partition);
 uint64_t partition_size(const struct partition *partition);  /* bytes of all .log files */
 bool partition_is_ready(const struct partition *partition);  /* loaded */
@@ -259,6 +261,12 @@ const struct log_config *partition_config(const struct partition *partition);
  * ERR_UNKNOWN_LEADER_EPOCH, ERR_NOT_LEADER_OR_FOLLOWER, ERR_UNKNOWN_TOPIC_OR_PARTITION, ERR_KAFKA_STORAGE_ERROR. */
 MUST_CHECK enum err partition_epoch_end(const struct partition *partition, int32_t current_leader_epoch, int32_t epoch,
                                         int32_t *found_epoch, int64_t *end_offset);
+
+/* Compaction, of what is committed and stable (log.h): what there is to do, and doing it. op->stable_offset is filled
+ * in.
+ */
+void partition_look_cleanable(const struct partition *partition, int64_t now_ms, struct log_cleanable *cleanable);
+void partition_clean(struct partition *partition, struct log_clean *op);
 
 void partition_set_config(struct partition *partition, const struct log_config *config);
 /* This node leads from here on in that epoch (never below the present one; the same one changes nothing). ERR_NOMEM. */
