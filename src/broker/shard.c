@@ -92,6 +92,7 @@ enum err shard_init(struct shard *shard, struct broker *broker, struct loop *loo
     shard->sessions.context = shard;
     /* Half of the descriptors are for connections, half for files. */
     partition_files_init(&shard->files, broker->env.descriptors_max / 2 / homes);
+    deleted_dirs_init(&shard->deleted_dirs, broker->env.fs, loop, &broker->log);
     clock_guard_init(&shard->clock_guard, config_long(broker->config, CONFIG_OTTLA_CLOCK_JUMP_MAX_MS),
                      clock_wall_ms(broker->env.clock), clock_mono_ns(broker->env.clock));
     shard->envs = mem_calloc(broker->dir_count, sizeof(*shard->envs));
@@ -109,6 +110,7 @@ enum err shard_init(struct shard *shard, struct broker *broker, struct loop *loo
             .rng = broker->env.rng,
             .log = &broker->log,
             .files = &shard->files,
+            .deleted_dirs = &shard->deleted_dirs,
             .limits = {.producer_expiry_ms = config_int(broker->config, CONFIG_PRODUCER_ID_EXPIRATION_MS),
                        .producer_check_ns =
                            INT64_C(1000000) *
@@ -325,6 +327,14 @@ static void unhost(struct shard *shard, struct hosted *hosted, bool delete)
         partition_close(partition, &hosted->close);
 }
 
+static void deletions_ended(void *context)
+{
+    struct shard *shard = context;
+
+    shard->closing--;
+    settle(shard);
+}
+
 void shard_close(struct shard *shard, void (*settled)(struct shard *shard))
 {
     void *value = NULL;
@@ -340,8 +350,7 @@ void shard_close(struct shard *shard, void (*settled)(struct shard *shard))
             atomic_store(&shard->broker->dirs[hosted->dir].close_failed, true);
         unhost(shard, hosted, false);
     }
-    shard->closing--;
-    settle(shard);
+    deleted_dirs_end(&shard->deleted_dirs, deletions_ended, shard);
 }
 
 void shard_accepted(struct shard *shard, struct connection_listener *listener, struct net_stream *stream)

@@ -105,6 +105,7 @@ struct shard {
     struct metadata_listener listener;
     struct map hosted; /* by struct partition_key, of struct hosted */
     struct partition_files files;
+    struct deleted_dirs deleted_dirs;
     struct clock_guard clock_guard;
     struct shard_cleaner cleaner;
     struct loop_timer retention_timer;

@@ -81,7 +81,8 @@ struct partition_log_close {
 /* A clean stop: waits for what is under way, trims indexes, writes the producer snapshot, syncs, closes and frees the
  * log. Appends and syncs that still queue are failed with ERR_CLOSED. */
 void partition_log_close(struct partition_log *log, struct partition_log_close *op);
-/* The same, but renames the directory to <topic>-<n>.<32 hex>-delete first, and removes it. */
+/* The same, but renames the directory to <topic>-<n>.<32 hex>-delete first; it is removed after file.delete.delay.ms.
+ */
 void partition_log_delete(struct partition_log *log, struct partition_log_close *op);
 /* The directory of a log that could not be opened, likewise; left alone unless its partition.metadata says that it is
  * that topic's. unique: random. Blocks. */

@@ -7,13 +7,15 @@
 #include "partition/log.h"
 #include "partition/log_internal.h"
 #include "partition/log_path.h"
+#include "partition/partition_limits.h"
 
 struct close_job {
     struct loop_job job;
     struct partition_log *log;
     enum err err;
     struct log_sync_plan plan;
-    struct log_dir_name aside;
+    struct deleted_dir *aside; /* of a deletion: where the directory goes */
+    bool later;                /* it stays there for file.delete.delay.ms */
 };
 
 /* --- clean stop --- */
@@ -31,49 +33,26 @@ static void close_run(struct loop_job *base)
 
 /* --- deletion --- */
 
-struct delete_walk {
-    struct fs *fs;
-    const char *dir;
-};
-
-static enum err delete_entry(void *context, const char *name, bool is_directory)
-{
-    const struct delete_walk *walk = context;
-    struct log_path path;
-    enum err err = log_path_in(&path, walk->dir, name);
-
-    if (err != ERR_OK)
-        return err;
-    return is_directory ? fs_rmdir(walk->fs, path.text) : fs_unlink(walk->fs, path.text);
-}
-
-static enum err delete_dir(struct fs *fs, const char *dir)
-{
-    struct delete_walk walk = {fs, dir};
-    enum err err = fs_list(fs, dir, delete_entry, &walk);
-
-    return err == ERR_OK ? fs_rmdir(fs, dir) : err;
-}
-
-static enum err remove_dir(const struct partition_env *env, const char *dir, const struct log_dir_name *aside)
+static enum err set_aside(const struct partition_env *env, const char *dir, const char *aside)
 {
     struct dir_relief relief = {0};
-    struct log_path path;
-    enum err err = log_path_in(&path, env->log_dir, aside->text);
+    enum err err = ERR_OK;
 
     do
-        err = err == ERR_OK || err == ERR_NO_SPACE ? fs_rename(env->fs, dir, path.text) : err;
+        err = fs_rename(env->fs, dir, aside);
     while (err == ERR_NO_SPACE && dir_space_relieve(env->space, &relief));
     if (err == ERR_OK)
         err = fs_sync_dir(env->fs, env->log_dir);
-    return err == ERR_OK ? delete_dir(env->fs, path.text) : err;
+    return err;
 }
 
 static void delete_run(struct loop_job *base)
 {
     struct close_job *job = LIST_ENTRY(base, struct close_job, job);
 
-    job->err = remove_dir(job->log->env, job->log->dir, &job->aside);
+    job->err = set_aside(job->log->env, job->log->dir, job->aside->path);
+    if (job->err == ERR_OK && !job->later)
+        job->err = deleted_dir_remove(job->log->env->fs, job->aside->path);
     log_sync_plan_deinit(job->log,
                          &job->plan); /* the last to close a large file that has no name any more waits for its end */
 }
@@ -84,6 +63,7 @@ enum err partition_log_discard(const struct partition_env *env, const struct par
     struct log_dir_name name;
     struct log_dir_name aside;
     struct log_path path;
+    struct log_path aside_path;
     struct uuid there;
     enum err err = log_path_dir_name(&name, spec->topic, spec->partition);
 
@@ -96,7 +76,10 @@ enum err partition_log_discard(const struct partition_env *env, const struct par
     if (err != ERR_OK)
         return err;
     log_path_aside_name(&aside, spec->topic, spec->partition, unique, "-delete");
-    return remove_dir(env, path.text, &aside);
+    err = log_path_in(&aside_path, env->log_dir, aside.text);
+    if (err == ERR_OK)
+        err = set_aside(env, path.text, aside_path.text);
+    return err == ERR_OK ? deleted_dir_remove(env->fs, aside_path.text) : err;
 }
 
 /* --- both --- */
@@ -104,6 +87,7 @@ enum err partition_log_discard(const struct partition_env *env, const struct par
 static void job_free(struct close_job *job)
 {
     log_sync_plan_deinit(job->log, &job->plan);
+    mem_free(job->aside);
     mem_free(job);
 }
 
@@ -126,6 +110,10 @@ static void close_done(struct loop_job *base)
     struct partition_log *log = job->log;
     enum err err = job->err;
 
+    if (err == ERR_OK && job->later) {
+        deleted_dirs_take(log->env->deleted_dirs, job->aside);
+        job->aside = NULL;
+    }
     job_free(job);
     log->jobs--;
     finish(log, err);
@@ -146,10 +134,29 @@ static enum err files_hand_over(struct partition_log *log, struct log_sync_plan 
     return ERR_OK;
 }
 
+static enum err aside_make(const struct partition_log *log, struct close_job *job)
+{
+    int64_t delay_ms = log->config.file_delete_delay_ms;
+    struct log_dir_name name;
+    struct log_path path;
+    struct uuid unique;
+    enum err err = ERR_OK;
+
+    if (delay_ms > PARTITION_DELETE_DELAY_MS_MAX)
+        delay_ms = PARTITION_DELETE_DELAY_MS_MAX;
+    rng_fill(log->env->rng, &unique, sizeof(unique));
+    log_path_aside_name(&name, bytes_of_text(log->topic), log->partition, unique, "-delete");
+    err = log_path_in(&path, log->env->log_dir, name.text);
+    if (err != ERR_OK)
+        return err;
+    job->later = log->env->deleted_dirs != NULL && delay_ms > 0;
+    job->aside = deleted_dir_new(path.text, loop_now_ns(log->env->loop) + delay_ms * 1000000);
+    return job->aside == NULL ? ERR_NOMEM : ERR_OK;
+}
+
 bool log_close_continue(struct partition_log *log)
 {
     struct close_job *job = NULL;
-    struct uuid unique;
     enum err err = ERR_OK;
 
     if (log->closing == NULL || log->jobs > 0 || log->draining)
@@ -167,9 +174,9 @@ bool log_close_continue(struct partition_log *log)
     job->job.done = close_done;
     if (log->deleting) {
         job->job.run = delete_run;
-        rng_fill(log->env->rng, &unique, sizeof(unique));
-        log_path_aside_name(&job->aside, bytes_of_text(log->topic), log->partition, unique, "-delete");
-        err = files_hand_over(log, &job->plan);
+        err = aside_make(log, job);
+        if (err == ERR_OK)
+            err = files_hand_over(log, &job->plan);
     } else {
         job->job.run = close_run;
         err = log_sync_plan_make(log, LOG_SYNC_FINAL, &job->plan);

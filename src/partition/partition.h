@@ -65,8 +65,8 @@ struct partition_close {
 /* A clean stop: what waits is answered (ERR_NOT_LEADER_OR_FOLLOWER), watches are told, indexes trimmed, the producer
  * snapshot written, all synced. No new operation may be given. */
 void partition_close(struct partition *partition, struct partition_close *op);
-/* Renames the directory to <topic>-<n>.<32 hex>-delete first, then removes it; otherwise as partition_close, with
- * ERR_UNKNOWN_TOPIC_OR_PARTITION. */
+/* Renames the directory to <topic>-<n>.<32 hex>-delete; it is removed after file.delete.delay.ms. Otherwise as
+ * partition_close, with ERR_UNKNOWN_TOPIC_OR_PARTITION. */
 void partition_delete(struct partition *partition, struct partition_close *op);
 
 /* --- produce --- */

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/rng.h"
+#include "partition/deleted_dirs.h"
 #include "partition/dir_space.h"
 
 /* The logs of one home reactor that have files open, least recently used first. Over the bound the oldest that can
@@ -54,6 +55,7 @@ struct partition_env {
     struct rng *rng;
     struct log *log;
     struct partition_files *files;
+    struct deleted_dirs *deleted_dirs; /* the home reactor's; NULL: what is deleted goes at once */
     struct partition_limits limits;
     const char *log_dir;     /* the directory that holds the partitions' directories */
     struct dir_space *space; /* what room it has; NULL: nobody looks, and there is no reserve */
