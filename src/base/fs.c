@@ -414,6 +414,11 @@ static enum err real_write_behind(struct fs_file *file, uint64_t position, uint6
     return errno == ENOSYS || errno == EINVAL || errno == EOPNOTSUPP ? ERR_OK : failed();
 }
 
+static void real_forget_cached(struct fs_file *file, uint64_t position, uint64_t size)
+{
+    (void)posix_fadvise(fd_of(file), (off_t)position, (off_t)size, POSIX_FADV_DONTNEED);
+}
+
 static enum err real_sync(struct fs_file *file)
 {
     return fdatasync(fd_of(file)) == 0 ? ERR_OK : failed();
@@ -463,6 +468,7 @@ static const struct fs_ops real_ops = {
     .truncate = real_truncate,
     .preallocate = real_preallocate,
     .write_behind = real_write_behind,
+    .forget_cached = real_forget_cached,
     .sync = real_sync,
     .set_mtime = real_set_mtime,
     .size = real_size,

@@ -70,6 +70,7 @@ struct fs_ops {
     enum err (*truncate)(struct fs_file *file, uint64_t size);
     enum err (*preallocate)(struct fs_file *file, uint64_t size);
     enum err (*write_behind)(struct fs_file *file, uint64_t position, uint64_t size);
+    void (*forget_cached)(struct fs_file *file, uint64_t position, uint64_t size);
     enum err (*sync)(struct fs_file *file);
     enum err (*set_mtime)(struct fs_file *file, int64_t mtime_ms);
     enum err (*size)(struct fs_file *file, uint64_t *size);
@@ -192,6 +193,12 @@ MUST_CHECK static inline enum err fs_preallocate(struct fs_file *file, uint64_t 
 MUST_CHECK static inline enum err fs_write_behind(struct fs_file *file, uint64_t position, uint64_t size)
 {
     return file->fs->ops->write_behind(file, position, size);
+}
+
+/* These pages need not stay in memory: a hint, for what was read but will not be again soon. */
+static inline void fs_forget_cached(struct fs_file *file, uint64_t position, uint64_t size)
+{
+    file->fs->ops->forget_cached(file, position, size);
 }
 
 /* Data and size on stable storage. A failure is final: what was dirty may be lost, and asking again may lie. */

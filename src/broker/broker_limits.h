@@ -35,6 +35,10 @@ enum {
     SHARD_DRAIN_MS_MAX = 5000,         /* of a stop: who has not taken its replies by then is cut off */
     SHARD_SESSIONS_MEMORY_DIVISOR = 4, /* of the node's memory, for fetch sessions of all shards; then none is cached */
     SHARD_PARTITIONS_MAX = 1 << 20,    /* far over what a node's memory holds; more are not followed, and said so */
+    SCRUB_PIECE_BYTES = 256 * 1024,    /* read at a time: a millisecond of a disk's time */
+    SCRUB_REST_FACTOR = 4, /* so many times what a piece took the disk has rest: a fifth of it at most is the scrub's */
+    SCRUB_FIRST_S = 60,    /* after the start, which has other things to read */
+    SCRUB_PASS_S_MIN = 24 * 3600,     /* more than once a day finds nothing that matters sooner */
     RETENTION_TURN_PARTITIONS = 1000, /* looked at in one turn: tens of microseconds where there is nothing to delete */
     OUTBOX_RETRY_MS = 1,              /* a mailbox that was full is tried again: it drains in less */
 

@@ -372,6 +372,7 @@ void shard_serve(struct shard *shard)
     if (shard->index < shard->broker->env.reactor_count) {
         retention_begin(shard);
         cleaner_turn_begin(shard);
+        scrub_begin(shard);
     }
 }
 
@@ -389,6 +390,7 @@ void shard_drain(struct shard *shard)
     shard->stopping = true;
     retention_end(shard);
     cleaner_turn_end(shard);
+    scrub_end(shard);
     for (uint32_t i = 0; i < shard->held_count; i++)
         net_close(shard->held[i].stream, false);
     shard->held_count = 0;

@@ -23,6 +23,7 @@
 #include "broker/cleaner_turn.h"
 #include "broker/fetch_session.h"
 #include "broker/outbox.h"
+#include "broker/scrub.h"
 #include "net/connection.h"
 #include "partition/partition.h"
 #include "raftmeta/image.h"
@@ -109,6 +110,7 @@ struct shard {
     struct clock_guard clock_guard;
     struct shard_cleaner cleaner;
     struct loop_timer retention_timer;
+    struct shard_scrub scrub;
     uint32_t retention_cursor;  /* where the present check goes on; 0: at the beginning */
     int64_t retention_due_ns;   /* of the check after it */
     struct partition_env *envs; /* one for each log directory */

@@ -278,6 +278,24 @@ void partition_log_clean(struct partition_log *log, struct log_clean *op);
 /* Below it all is clean; what cleaner-offset-checkpoint is to say. -1: it was never cleaned. */
 int64_t partition_log_cleaned_offset(const struct partition_log *log);
 
+/* --- scrub --- */
+
+/* A look at what lies on the disk, a piece at a time; all-zero begins at the log's beginning. */
+struct log_scrub {
+    uint64_t bytes_max; /* in: of one piece, to the end of its last batch */
+    void (*done)(struct log_scrub *op);
+    /* where the next piece begins */
+    int64_t base_offset;
+    uint64_t position;
+    int64_t next_offset;
+    /* out */
+    enum err err; /* ERR_KAFKA_STORAGE_ERROR, ERR_CLOSED, ERR_NOMEM */
+    uint64_t bytes;
+    bool at_end; /* nothing was left to look at */
+};
+/* Reads the next piece and verifies it; damage is marked and reported. Pages that were not in memory do not stay. */
+void partition_log_scrub(struct partition_log *log, struct log_scrub *op);
+
 /* --- facts --- */
 
 /* The segments, oldest first (ListOffsets v0). */

@@ -239,6 +239,11 @@ MUST_CHECK enum err partition_delete_records(struct partition *partition, int64_
 /* Retention by age and size, now; nothing that lies above the high watermark goes. */
 void partition_retain(struct partition *partition);
 
+/* --- scrub --- */
+
+/* Reads the next piece of what lies on the disk again (log.h). Of a partition that is ready. */
+void partition_scrub(struct partition *partition, struct log_scrub *op);
+
 /* --- facts and changes --- */
 
 int64_t partition_start_offset(const struct partition *partition);

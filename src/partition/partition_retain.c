@@ -1,6 +1,8 @@
 /* Deletion from the beginning: DeleteRecords, and retention by age and size. */
 #include "partition/partition.h"
 
+#include "base/assert.h"
+
 #include "partition/partition_internal.h"
 
 void partition_when_ready(struct partition *partition, struct partition_wait *wait)
@@ -29,6 +31,12 @@ enum err partition_delete_records(struct partition *partition, int64_t offset, i
     partition_log_move_start(partition->log, offset);
     *low_watermark = partition_log_start_offset(partition->log);
     return ERR_OK;
+}
+
+void partition_scrub(struct partition *partition, struct log_scrub *op)
+{
+    assert(partition->state == PARTITION_READY);
+    partition_log_scrub(partition->log, op);
 }
 
 void partition_retain(struct partition *partition)

@@ -353,5 +353,65 @@ START_TEST(the_log_goes_on_behind_damage)
 }
 END_TEST
 
+struct scrubbed {
+    struct log_scrub op;
+    bool done;
+};
+
+static void was_scrubbed(struct log_scrub *op)
+{
+    ((struct scrubbed *)op)->done = true;
+}
+
+/* One pass over the log, in pieces; gives the bytes read. */
+static uint64_t scrub_all(struct partition_log *log, uint64_t bytes_max)
+{
+    struct scrubbed scrubbed = {.op = {.bytes_max = bytes_max, .done = was_scrubbed}};
+    uint64_t bytes = 0;
+
+    while (!scrubbed.op.at_end) {
+        scrubbed.done = false;
+        partition_log_scrub(log, &scrubbed.op);
+        world_run(&world, &scrubbed.done);
+        ck_assert_int_eq(scrubbed.op.err, ERR_OK);
+        bytes += scrubbed.op.bytes;
+    }
+    return bytes;
+}
+
+/* The scrub reads all of it in pieces of any size, finds what nobody has read, marks it and says it once; a whole log
+ * gives it nothing to say. */
+START_TEST(the_scrub_finds_damage)
+{
+    lay_out();
+    for (uint32_t i = 0; i < file_count; i++)
+        for (uint64_t position = 20; is_kind(&files[i], ".log") && position < files[i].size; position += 41) {
+            const struct kept_batch *hurt = batch_with(&files[i], position);
+            struct partition_log *log = NULL;
+            int64_t refused = -1;
+            uint32_t lines = 0;
+
+            if (in_leader_epoch(&files[i], position))
+                continue;
+            begin_flipped(0, 0, 0, true);
+            log = world_log(&world);
+            ck_assert_uint_eq(scrub_all(log, 1 + position), partition_log_size(log));
+            ck_assert_uint_eq(world.lines, 0);
+            ck_assert(sim_fs_flip(&world.disk, files[i].path, position, 0x18));
+            (void)scrub_all(log, 1 + position * 3);
+            ck_assert_uint_eq(world.lines, 1);
+            lines = world.lines;
+            (void)scrub_all(log, 1 << 20);
+            ck_assert_uint_eq(world.lines, lines);
+            ck_assert_uint_eq(read_all(log, 1 << 20, &refused), 1);
+            ck_assert_int_eq(refused, hurt->base_offset);
+            world_close(&world, log);
+            world_end(&world);
+        }
+    forget();
+}
+END_TEST
+
 RUN_TESTS("log_damage", a_flipped_byte_of_a_segment_costs_its_batch, recovery_keeps_what_was_synced,
-          a_flipped_byte_beside_the_segments_costs_nothing, marks_are_checked_too, the_log_goes_on_behind_damage)
+          a_flipped_byte_beside_the_segments_costs_nothing, marks_are_checked_too, the_log_goes_on_behind_damage,
+          the_scrub_finds_damage)

@@ -676,6 +676,13 @@ static void settle_content(struct sim_fs_node *node)
     changes_free(node);
 }
 
+static void sim_forget_cached(struct fs_file *base, uint64_t position, uint64_t size)
+{
+    (void)base;
+    (void)position;
+    (void)size;
+}
+
 static enum err sim_sync(struct fs_file *file)
 {
     struct sim_fs *fs = of(file->fs);
@@ -747,6 +754,7 @@ static const struct fs_ops ops = {
     .truncate = sim_truncate,
     .preallocate = sim_preallocate,
     .write_behind = sim_write_behind,
+    .forget_cached = sim_forget_cached,
     .sync = sim_sync,
     .set_mtime = sim_set_mtime,
     .size = sim_size,
