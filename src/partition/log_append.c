@@ -209,6 +209,7 @@ static enum err segment_make(struct partition_log *log, int64_t base_offset, boo
         goto out;
     }
     segment_init(job->made, base_offset, clock_wall_ms(log->env->clock));
+    job->made->written_from = 0; /* all that it will hold is ours */
     if (last != NULL) {
         if (last->indexed) /* else its files have what they will have */
             segment_seal_times(last);

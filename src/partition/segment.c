@@ -21,6 +21,7 @@ void segment_init(struct segment *segment, int64_t base_offset, int64_t now_ms)
         .first_timestamp = -1,
         .created_ms = now_ms,
         .modified_ms = now_ms,
+        .written_from = UINT64_MAX,
     };
     list_node_init(&segment->removed_node);
 }
