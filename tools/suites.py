@@ -203,7 +203,7 @@ def unit(suite):
 
 SIM_SEEDS = '1-1000'
 SIM_SEEDS_ASAN = '1-300'
-SIM_SCENARIOS = ('topics_come_and_go', 'impatient_clients', 'full_disk', 'failed_sync')
+SIM_SCENARIOS = ('topics_come_and_go', 'impatient_clients', 'full_disk', 'failed_sync', 'power_cuts')
 SIM_SCENARIO_SEEDS = '1-25'
 
 
@@ -221,7 +221,7 @@ def simulation(suite):
                [asan, '--seeds', SIM_SEEDS_ASAN, '--seconds', str(int(seconds)), '--expect', hashes], 'sim-asan', counts=False)
     for scenario in SIM_SCENARIOS:
         suite.step(f'{scenario}, seeds {SIM_SCENARIO_SEEDS}, release build',
-                   [release, '--scenario', scenario, '--seeds', SIM_SCENARIO_SEEDS, '--seconds', str(int(seconds / 4))],
+                   [release, '--scenario', scenario, '--seeds', SIM_SCENARIO_SEEDS, '--seconds', str(int(seconds / 5))],
                    f'sim-{scenario}', counts=False)
     for log in ('sim-release', 'sim-asan', *(f'sim-{scenario}' for scenario in SIM_SCENARIOS)):
         with open(os.path.join(LOGS, log + '.log'), encoding='utf-8', errors='replace') as file:

@@ -444,6 +444,30 @@ static enum err real_size(struct fs_file *file, uint64_t *size)
     return ERR_OK;
 }
 
+/* Linux: a random uuid in its usual text form, made at each boot. */
+static struct uuid real_boot_id(struct fs *fs)
+{
+    char text[64] = "";
+    struct uuid id = {{0}};
+    uint32_t digits = 0;
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+    (void)fs;
+    if (fd >= 0)
+        close(fd);
+    for (ssize_t i = 0; i < got && digits < 2 * UUID_BYTES; i++) {
+        char c = text[i];
+        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+
+        if (digit >= 0) {
+            id.bytes[digits / 2] = (uint8_t)(id.bytes[digits / 2] << 4 | digit);
+            digits++;
+        }
+    }
+    return digits == 2 * UUID_BYTES ? id : (struct uuid){{0}};
+}
+
 static int real_descriptor(struct fs_file *file)
 {
     return fd_of(file);
@@ -472,6 +496,7 @@ static const struct fs_ops real_ops = {
     .sync = real_sync,
     .set_mtime = real_set_mtime,
     .size = real_size,
+    .boot_id = real_boot_id,
     .descriptor = real_descriptor,
     .close = real_close,
 };

@@ -4,7 +4,8 @@
  * *_cached reads, which say ERR_WOULD_BLOCK rather than wait for the disk. Paths are C strings.
  *
  * What holds after a crash (the simulated disk enforces it): bytes written are there only up to the last fs_sync of
- * that file; names created, renamed or removed only up to the last fs_sync_dir of their directory.
+ * that file; names created, renamed or removed only up to the last fs_sync_dir of their directory. What holds after
+ * the end of a process: everything, as long as fs_boot_id says the same.
  *
  * Errors   ERR_NOT_FOUND, ERR_EXISTS, ERR_NO_SPACE, ERR_PERMISSION, ERR_NO_DESCRIPTORS, ERR_IO.
  * Threads  any; one file may be read by many at once; its writes, truncations and syncs are ordered by the caller.
@@ -19,6 +20,7 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
+#include "base/uuid.h"
 
 struct fs;
 
@@ -74,6 +76,7 @@ struct fs_ops {
     enum err (*sync)(struct fs_file *file);
     enum err (*set_mtime)(struct fs_file *file, int64_t mtime_ms);
     enum err (*size)(struct fs_file *file, uint64_t *size);
+    struct uuid (*boot_id)(struct fs *fs);
     int (*descriptor)(struct fs_file *file);
     void (*close)(struct fs_file *file);
 };
@@ -216,6 +219,13 @@ MUST_CHECK static inline enum err fs_set_mtime(struct fs_file *file, int64_t mti
 MUST_CHECK static inline enum err fs_size(struct fs_file *file, uint64_t *size)
 {
     return file->fs->ops->size(file, size);
+}
+
+/* Names the present life of the page cache, from one boot of the machine to the next: while it is the same, all that
+ * was written is there, synced or not. Zero, which is the same as nothing: the system has no name for it. May block. */
+static inline struct uuid fs_boot_id(struct fs *fs)
+{
+    return fs->ops->boot_id(fs);
 }
 
 /* For sendfile; -1 where there is none (simulation). */

@@ -7,6 +7,7 @@
 #include "broker/broker_internal.h"
 #include "broker/client.h"
 #include "broker/config_rules.h"
+#include "broker/dir_recovery.h"
 #include "broker/handlers.h"
 #include "net/connection_limits.h"
 
@@ -202,8 +203,12 @@ static enum err note_stored(struct broker *broker, uint32_t dir)
                 return err;
             log_warn(&broker->log, "partition is in two log directories, the first counts partition=%s-%d dir=%s",
                      list->partitions[i].topic, list->partitions[i].index, broker->dirs[dir].path);
+        } else {
+            broker->dirs[dir].found++;
         }
     }
+    atomic_init(&broker->dirs[dir].unopened, broker->dirs[dir].found);
+    atomic_init(&broker->dirs[dir].unsettled, broker->dirs[dir].found);
     return ERR_OK;
 }
 
@@ -219,8 +224,11 @@ static enum err list_dirs(struct broker *broker, char message[BROKER_MESSAGE_CHA
             err = log_dir_take_clean_mark(dir->dir, &dir->clean, &dir->clean_epoch);
         if (err != ERR_OK)
             return complain(message, err, "log directory", dir->path, "");
+        err = dir_recovery_begin(broker, i, message);
+        if (err != ERR_OK)
+            return err;
     }
-    return ERR_OK;
+    return dir_recovery_make_journals(broker);
 }
 
 /* ---- listeners ---- */
@@ -349,6 +357,8 @@ static void metadata_failed(void *context, enum err err)
 
     (void)snprintf(line, sizeof(line), "the metadata log in %s has failed: %s", broker->dirs[broker->metadata_dir].path,
                    err_text(err));
+    if (!atomic_exchange(&broker->dirs[broker->metadata_dir].failed, true))
+        dir_recovery_failed(&broker->shards[broker->env.reactor_count], broker->metadata_dir);
     broker_fail(broker, line);
 }
 
@@ -541,6 +551,7 @@ void broker_free(struct broker *broker)
     connection_limits_free(broker->connection_limits);
     broker_forget_stored(broker);
     space_watch_close(broker);
+    dir_recovery_free(broker);
     for (uint32_t i = 0; i < broker->dir_count; i++) {
         if (broker->dirs[i].dir != NULL)
             log_dir_close(broker->dirs[i].dir);

@@ -17,6 +17,7 @@
 #include "broker/request.h"
 #include "broker/shard.h"
 #include "net/budget.h"
+#include "partition/journal_replay.h"
 #include "partition/log_dir.h"
 #include "raftmeta/format.h"
 #include "raftmeta/metadata_node.h"
@@ -49,6 +50,16 @@ struct broker_dir {
     _Atomic(uint32_t) partitions; /* that live there: a new one goes where the fewest do */
     bool clean;
     int64_t clean_epoch; /* of the broker at its last clean stop; -1 unknown */
+    /* dir_recovery.c's */
+    enum log_trust trust;
+    struct journal_replay *journals; /* of the last run; NULL: there are none (any more) */
+    uint64_t generation;             /* the greatest of their files */
+    uint32_t found;                  /* partitions in stored */
+    atomic_uint unopened;            /* of them */
+    atomic_uint unsettled;           /* of them: what they had is not all synced in the segments */
+    bool marked;                     /* the mark says this boot */
+    struct shard *failed_shard;      /* whose loop has the job */
+    struct loop_job failed_job;
 };
 
 /* A listener's connections, and whose they are. */
@@ -67,6 +78,7 @@ struct checkpoints {
     struct partition_note *notes;
     uint64_t written; /* a sum of what was written last: the same again is not */
     bool busy;
+    bool moved;                          /* there is something new to write */
     void (*idle)(struct broker *broker); /* asked for by the stop, told once nothing is under way */
     enum err err;
 };
@@ -117,6 +129,8 @@ struct broker {
     void *quota_context;
     struct log_rate bad_requests; /* lines that clients can cause */
     struct log_rate checkpoint_lines;
+    int64_t recovery_began_ns; /* controller loop */
+    int64_t recovery_told_ns;
 
     /* The start and stop sequences; controller loop. */
     _Atomic(enum broker_state) state;

@@ -3,6 +3,7 @@
  * closely: well within log.flush.offset.checkpoint.interval.ms, and only when something moved. */
 #include "base/mem.h"
 #include "broker/broker_internal.h"
+#include "broker/dir_recovery.h"
 
 static enum err write_one(struct broker *broker, uint32_t dir, enum log_dir_checkpoint which,
                           const struct partition_note *notes, struct checkpoint_offset *entries)
@@ -61,7 +62,8 @@ static void write_them(struct loop_job *job)
     struct checkpoints *checkpoints = LIST_ENTRY(job, struct checkpoints, job);
     struct broker *broker = LIST_ENTRY(checkpoints, struct broker, checkpoints);
 
-    checkpoints->err = checkpoints_write(broker, checkpoints->notes);
+    checkpoints->err = checkpoints->moved ? checkpoints_write(broker, checkpoints->notes) : ERR_OK;
+    dir_recovery_go_on(broker);
 }
 
 static void written(struct loop_job *job)
@@ -106,11 +108,13 @@ static void gathered(struct loop_task *task)
         }
     }
     sum = sum_of(checkpoints->notes);
-    if (atomic_load(&checkpoints->incomplete) || sum == checkpoints->written) {
+    checkpoints->moved = !atomic_load(&checkpoints->incomplete) && sum != checkpoints->written;
+    if (!dir_recovery_is_due(broker) && !checkpoints->moved) {
         turn_over(broker);
         return;
     }
-    checkpoints->written = sum;
+    if (checkpoints->moved)
+        checkpoints->written = sum;
     checkpoints->job.run = write_them;
     checkpoints->job.done = written;
     loop_submit(broker->env.controller, &checkpoints->job);

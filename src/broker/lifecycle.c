@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "broker/broker_internal.h"
+#include "broker/dir_recovery.h"
 #include "broker/handlers.h"
 
 static void tell(struct broker *broker, enum err err)
@@ -45,6 +46,7 @@ static void set_strays_aside(struct broker *broker)
         rng_fill(broker->env.rng, random, sizeof(random));
         err = log_dir_set_aside(broker->dirs[stored->dir].dir, bytes_of_text(stored->found->topic),
                                 stored->found->index, random);
+        dir_recovery_set_aside(&broker->dirs[stored->dir]);
         log_warn(&broker->log, "stray partition set aside partition=%s dir=%s err=%s", stored->key,
                  broker->dirs[stored->dir].path, err_name(err));
     }
@@ -222,6 +224,11 @@ static void write_marks(struct loop_job *job)
 
         if (atomic_load(&dir->failed) || atomic_load(&dir->close_failed))
             continue;
+        do
+            err = dir_recovery_end(broker, i);
+        while (err == ERR_NO_SPACE && dir_space_relieve(&dir->space, &relief));
+        if (err != ERR_OK)
+            break;
         do
             err = log_dir_put_clean_mark(dir->dir, atomic_load(&broker->broker_epoch));
         while (err == ERR_NO_SPACE && dir_space_relieve(&dir->space, &relief));

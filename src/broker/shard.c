@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "broker/broker_internal.h"
+#include "broker/dir_recovery.h"
 #include "broker/dynamic_config.h"
 #include "broker/fetch_part.h"
 #include "broker/handlers.h"
@@ -39,12 +40,44 @@ struct shard *shard_home(struct broker *broker, struct uuid topic_id, int32_t in
     return &broker->shards[(high + (uint32_t)index) % broker->env.reactor_count];
 }
 
+static void settle(struct shard *shard);
+
+void shard_closing_ended(struct shard *shard)
+{
+    shard->closing--;
+    settle(shard);
+}
+
+static void journal_closed(struct journal_close *op)
+{
+    shard_closing_ended(LIST_ENTRY(op, struct shard_dir, journal_close)->shard);
+}
+
+/* Their logs are all closed. */
+static void journals_close(struct shard *shard)
+{
+    shard->journals_closed = true;
+    shard->closing++; /* ours, so that all are closed only once */
+    for (uint32_t i = 0; i < shard->broker->dir_count; i++) {
+        if (shard->envs[i].journal == NULL)
+            continue;
+        shard->closing++;
+        shard->dirs[i].journal_close.done = journal_closed;
+        journal_close(shard->envs[i].journal, &shard->dirs[i].journal_close);
+    }
+    shard_closing_ended(shard);
+}
+
 static void settle(struct shard *shard)
 {
     void (*settled)(struct shard * shard) = shard->settled;
 
     if (settled == NULL || shard->closing > 0 || shard->sessions_ending > 0)
         return;
+    if (!shard->journals_closed) {
+        journals_close(shard);
+        return;
+    }
     shard->settled = NULL;
     settled(shard);
 }
@@ -137,6 +170,8 @@ void shard_deinit(struct shard *shard)
     arena_deinit(&shard->producer_ids.arena);
     connections_free(shard->connections);
     image_drop(shard->image);
+    for (uint32_t i = 0; shard->envs != NULL && i < shard->broker->dir_count; i++)
+        journal_free(shard->envs[i].journal);
     mem_free(shard->dirs);
     mem_free(shard->envs);
 }
@@ -221,6 +256,8 @@ static void opened(void *context, struct partition *partition, enum err err)
     if (err == ERR_NO_SPACE) /* it is opened when there is room */
         return;
     loading_is_over(hosted);
+    if (err == ERR_OK && hosted->found)
+        dir_recovery_opened(&hosted->shard->broker->dirs[hosted->dir]);
     if (err == ERR_OK)
         return;
     log_error(&hosted->shard->broker->log, "partition cannot be opened topic=%.*s partition=%d err=%s",
@@ -275,6 +312,10 @@ static enum err host(struct shard *shard, const struct image_topic *topic, int32
         spec.high_watermark = stored->found->high_watermark;
         spec.cleaned_offset = stored->found->cleaned_offset;
         spec.clean = broker->dirs[stored->dir].clean;
+        spec.trust = broker->dirs[stored->dir].trust;
+        spec.journals = broker->dirs[stored->dir].journals;
+        spec.unsettled = &broker->dirs[stored->dir].unsettled;
+        hosted->found = true;
     }
     err = map_insert(&shard->hosted, key_bytes(&hosted->key), hosted);
     if (err != ERR_OK)

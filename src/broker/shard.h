@@ -25,6 +25,7 @@
 #include "broker/outbox.h"
 #include "broker/scrub.h"
 #include "net/connection.h"
+#include "partition/journal.h"
 #include "partition/partition.h"
 #include "raftmeta/image.h"
 #include "raftmeta/metadata_node.h"
@@ -51,6 +52,7 @@ struct hosted {
     bool failed;  /* it could not be opened */
     bool leads;   /* this node leads it, as of the image */
     bool deleted; /* it goes because its topic went */
+    bool found;   /* its files were there at the start */
 };
 
 /* A log directory as seen from one shard. */
@@ -59,6 +61,7 @@ struct shard_dir {
     uint32_t dir;
     bool failed;           /* its partitions here are failed; nothing new is put there */
     struct loop_task task; /* word that it failed, from the shard that found out */
+    struct journal_close journal_close;
 };
 
 /* What the checkpoint files say of a partition. */
@@ -125,6 +128,7 @@ struct shard {
     uint32_t sessions_ending; /* fetch sessions whose homes have not let go yet */
     bool serving;
     bool stopping;
+    bool journals_closed;
     struct partition_note *notes; /* of those that could; while the node runs, of all, for the checkpoints */
     struct loop_task note_task;
     struct held_stream held[SHARD_HELD_STREAMS_MAX];
@@ -176,6 +180,8 @@ MUST_CHECK enum err shard_note(struct shard *shard, const struct hosted *hosted,
 /* Notes all partitions that are loaded. ERR_NOMEM: some are missing. */
 MUST_CHECK enum err shard_note_partitions(struct shard *shard);
 void partition_notes_free(struct partition_note *notes);
+/* Something that a stop waits for, and that was counted in closing, has ended. */
+void shard_closing_ended(struct shard *shard);
 /* Closes all fetch sessions and partitions; settled is told once, when all are gone. */
 void shard_close(struct shard *shard, void (*settled)(struct shard *shard));
 

@@ -2,6 +2,7 @@
  * fails. */
 #include "base/assert.h"
 #include "broker/broker_internal.h"
+#include "broker/dir_recovery.h"
 
 /* Every log of the directory on this shard is done for. */
 static void fail_dir(struct loop_task *task)
@@ -40,6 +41,7 @@ void shard_storage_failed(void *context, const char *log_dir, enum err err)
     if (atomic_exchange(&broker->dirs[i].failed, true))
         return;
     log_error(&broker->log, "log directory failed dir=%s err=%s", log_dir, err_name(err));
+    dir_recovery_failed(shard, i);
     for (uint32_t j = 0; j < broker->env.reactor_count; j++) {
         struct shard_dir *dir = &broker->shards[j].dirs[i];
 

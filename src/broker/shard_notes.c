@@ -14,7 +14,7 @@ enum err shard_note(struct shard *shard, const struct hosted *hosted, bool is_en
     made->dir = hosted->dir;
     made->index = partition_index(partition);
     /* A clean close syncs what is not yet synced. */
-    made->recovery_point = is_end ? partition_end_offset(partition) : partition_synced_offset(partition);
+    made->recovery_point = is_end ? partition_end_offset(partition) : partition_recovery_point(partition);
     made->start_offset = partition_start_offset(partition);
     made->high_watermark = partition_high_watermark(partition);
     made->cleaned_offset = partition_cleaned_offset(partition);

@@ -36,6 +36,16 @@ static enum err head_read(struct bytes *rest, uint32_t *count)
     return ERR_OK;
 }
 
+/* The hand of checkpoint_write_offsets. */
+static bool has_our_gap(struct bytes line)
+{
+    size_t at = line.size;
+
+    while (at > 0 && line.data[at - 1] != ' ')
+        at--;
+    return at >= 2 && line.data[at - 2] == ' ';
+}
+
 static bool offset_parse(struct bytes line, struct checkpoint_offset *entry)
 {
     struct bytes partition;
@@ -71,6 +81,7 @@ static enum err offsets_parse(struct checkpoint_offsets *offsets)
     while (text_next_line(&rest, &line)) {
         if (offsets->count == count || !offset_parse(line, &offsets->entries[offsets->count]))
             return ERR_DAMAGED;
+        offsets->is_ours = offsets->is_ours && has_our_gap(line);
         offsets->count++;
     }
     return offsets->count == count ? ERR_OK : ERR_DAMAGED;
@@ -80,7 +91,7 @@ enum err checkpoint_read_offsets(struct fs *fs, const char *dir, const char *nam
 {
     enum err err = ERR_OK;
 
-    *offsets = (struct checkpoint_offsets){0};
+    *offsets = (struct checkpoint_offsets){.is_ours = true};
     err = text_file_read(fs, dir, name, TEXT_FILE_BYTES_MAX, &offsets->text);
     if (err == ERR_OK)
         err = offsets_parse(offsets);
@@ -104,7 +115,7 @@ enum err checkpoint_write_offsets(struct fs *fs, const char *dir, const char *na
 
     text_add(&text, "0\n%" PRIu32 "\n", count);
     for (uint32_t i = 0; i < count; i++)
-        text_add(&text, "%.*s %" PRId32 " %" PRId64 "\n", BYTES_PRINTF(entries[i].topic), entries[i].partition,
+        text_add(&text, "%.*s %" PRId32 "  %" PRId64 "\n", BYTES_PRINTF(entries[i].topic), entries[i].partition,
                  entries[i].offset);
     err = text.failed ? ERR_NOMEM : text_file_replace(fs, dir, name, text_bytes(&text));
     text_deinit(&text);
@@ -234,8 +245,8 @@ enum err checkpoint_sync_topic_id(struct fs *fs, const char *dir)
 
     if (err == ERR_OK)
         err = fs_open(fs, path.text, FS_READ | FS_WRITE, &file);
-    if (err == ERR_OK)
-        err = fs_sync(file);
+    if (err == ERR_OK && fs_sync(file) != ERR_OK)
+        err = ERR_IO; /* whatever it was: a full disk at this point is no less final */
     fs_file_drop(file);
     return err;
 }

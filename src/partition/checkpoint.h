@@ -2,7 +2,8 @@
  * checkpoint: Kafka's text files of numbers: the offset checkpoints of a log directory ("topic partition offset"), the
  * leader-epoch-checkpoint of a partition ("epoch startOffset"), and partition.metadata (on-disk.md 2).
  *
- * Format   a line "0" (version), a line with the count, a line for each entry.
+ * Format   a line "0" (version), a line with the count, a line for each entry. Offset checkpoints that we write have
+ * two spaces before the offset: Kafka reads any number of them and writes one, so the file tells who wrote it last.
  * Threads  all calls block: in a job.
  */
 #ifndef OTTLA_PARTITION_CHECKPOINT_H
@@ -27,6 +28,7 @@ struct checkpoint_offset {
 struct checkpoint_offsets {
     struct checkpoint_offset *entries;
     uint32_t count;
+    bool is_ours;     /* written by us; true as well where there is no entry to tell by */
     struct text text; /* holds the names */
 };
 

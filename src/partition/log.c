@@ -25,6 +25,7 @@ void log_free(struct partition_log *log)
     log_removal_free(log);
     mem_free(log->segments);
     damage_deinit(&log->damage);
+    log_journal_free(log);
     epoch_cache_deinit(&log->epochs);
     producer_state_deinit(&log->producers);
     mem_free(log->dir);
@@ -102,9 +103,9 @@ static bool segments_are_whole(const struct partition_log *log)
 /* What log.h says always holds. */
 static void check(const struct partition_log *log)
 {
-    assert(0 <= log->start_offset && log->start_offset <= log->synced_offset);
-    assert(log->synced_offset <= log->end_offset);
-    assert(partition_log_recovery_point(log) <= log->synced_offset);
+    assert(0 <= log->start_offset && log->start_offset <= log->segments_synced);
+    assert(log->segments_synced <= log->synced_offset && log->synced_offset <= log->end_offset);
+    assert(partition_log_recovery_point(log) <= log->segments_synced);
     assert_slow(segments_are_whole(log));
 }
 
@@ -112,10 +113,16 @@ static void check(const struct partition_log *log)
 
 static int64_t sync_interval_ns(const struct partition_log *log)
 {
-    int64_t interval =
-        log->env->limits.sync_interval_ns > 0 ? log->env->limits.sync_interval_ns : PARTITION_SYNC_INTERVAL_NS;
+    return log->env->limits.sync_interval_ns > 0 ? log->env->limits.sync_interval_ns : PARTITION_SYNC_INTERVAL_NS;
+}
 
-    return log->config.flush_ms < interval / 1000000 ? log->config.flush_ms * 1000000 : interval;
+/* When what lies above synced_offset is to be synced, for flush.ms. */
+static int64_t flush_due_ns(const struct partition_log *log)
+{
+    if (log->end_offset == log->synced_offset || log->config.flush_ms >= INT64_MAX / 1000000 ||
+        log->unpromised_since_ns > INT64_MAX - log->config.flush_ms * 1000000)
+        return INT64_MAX;
+    return log->unpromised_since_ns + log->config.flush_ms * 1000000;
 }
 
 static int64_t idle_ns(const struct partition_log *log)
@@ -136,6 +143,8 @@ void log_timer_set(struct partition_log *log)
         return;
     if ((log->unsynced_bytes > 0 || !list_is_empty(&log->syncs)) && log->sync_job == NULL)
         due = log->unsynced_since_ns + sync_interval_ns(log);
+    if (log->sync_job == NULL && flush_due_ns(log) < due)
+        due = flush_due_ns(log);
     if (log->open_files > 0 && !log->giving_back && log->last_use_ns + idle_ns(log) < due)
         due = log->last_use_ns + idle_ns(log);
     if (producer_state_count(&log->producers) > 0 && log->expired_ns + expire_every_ns(log) < due)
@@ -154,8 +163,10 @@ static void timer_fired(struct loop_timer *timer)
     int64_t now = loop_now_ns(log->env->loop);
 
     if ((log->unsynced_bytes > 0 || !list_is_empty(&log->syncs)) && log->sync_job == NULL &&
-        now >= log->unsynced_since_ns + sync_interval_ns(log))
+        now >= log->unsynced_since_ns + sync_interval_ns(log) && !log_journal_sync_later(log))
         log_sync_start(log);
+    if (now >= flush_due_ns(log))
+        log_sync_go_on(log);
     if (log->open_files > 0 && !log->giving_back && now >= log->last_use_ns + idle_ns(log)) {
         if (log_is_at_rest(log))
             log_files_give_back(log);
@@ -203,6 +214,10 @@ void partition_log_adopt(struct partition_log *log)
         log_last_segment(log)->jitter_ms = (int64_t)rng_below(log->env->rng, (uint64_t)log->config.segment_jitter_ms);
     if (log->unsynced_bytes > 0) /* what recovery found above the recovery point */
         log->unsynced_since_ns = log->last_use_ns;
+    log->unpromised_since_ns = log->last_use_ns;
+    log->found_end = log->end_offset;
+    if (log->segments_synced == log->end_offset)
+        log_settled(log);
     log_timer_set(log);
 }
 
@@ -298,7 +313,7 @@ int64_t partition_log_synced_offset(const struct partition_log *log)
 
 int64_t partition_log_recovery_point(const struct partition_log *log)
 {
-    int64_t point = log->synced_offset;
+    int64_t point = log->segments_synced;
 
     /* Indexes of a segment just rolled may not be synced while its records are. */
     for (uint32_t i = log->segment_count; i > 1 && !log->segments[i - 2]->settled; i--)
@@ -367,8 +382,10 @@ const struct log_config *partition_log_config(const struct partition_log *log)
 void partition_log_set_config(struct partition_log *log, const struct log_config *config)
 {
     log->config = *config;
-    if (log->adopted)
+    if (log->adopted) {
+        log_sync_go_on(log);
         log_timer_set(log);
+    }
 }
 
 void partition_log_on_change(struct partition_log *log, void (*changed)(void *context), void *context)

@@ -17,6 +17,7 @@
 #ifndef OTTLA_PARTITION_LOG_H
 #define OTTLA_PARTITION_LOG_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,8 +28,10 @@
 #include "base/slice.h"
 #include "base/uuid.h"
 #include "partition/log_config.h"
+#include "partition/log_dir_trust.h"
 #include "partition/partition_env.h"
 
+struct journal_replay;
 struct partition_log;
 
 /* What is known of a log before it is opened. */
@@ -43,6 +46,9 @@ struct partition_log_spec {
     bool clean;             /* the directory was stopped cleanly: nothing needs recovery */
     bool rebuild;           /* all the same every batch is read, and every index made anew */
     bool essential;         /* where the disk is full it goes on from the directory's reserve */
+    enum log_trust trust;   /* where it was not: what may be believed of the rest (all-zero: what was synced) */
+    const struct journal_replay *journals; /* that were found in the directory, read; NULL: none */
+    atomic_uint *unsettled; /* is counted down once all that was found is synced in the segments; NULL: nobody asks */
 };
 
 struct partition_log_recovery {
@@ -51,6 +57,8 @@ struct partition_log_recovery {
     int64_t batches_scanned;
     uint32_t segments_recovered;
     uint32_t segments_removed;
+    uint32_t batches_replayed; /* from the journals */
+    uint32_t entries_skipped;  /* that do not continue the log */
 };
 
 /*

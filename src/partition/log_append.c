@@ -360,7 +360,6 @@ static void run_book(struct partition_log *log, struct segment *segment, const s
         segment_book(segment, &header, segment->size, log->config.index_interval_bytes);
         if (producer_state_apply(&log->producers, &header, bytes_of(rest.data, header.size), &ended))
             log_note_ended(segment, &ended);
-        log->unsynced_messages += header.record_count;
         rest = bytes_of(rest.data + header.size, rest.size - header.size);
     }
     if (segment->max_timestamp < 0)
@@ -369,6 +368,8 @@ static void run_book(struct partition_log *log, struct segment *segment, const s
     dir_space_take(log->env->space, op->size);
     log->size += op->size;
     log->anchor_bytes += op->size;
+    if (log->end_offset == log->synced_offset)
+        log->unpromised_since_ns = loop_now_ns(log->env->loop);
     log->end_offset = segment->end_offset;
     if (log->unsynced_bytes == 0)
         log->unsynced_since_ns = loop_now_ns(log->env->loop);
@@ -401,6 +402,7 @@ static enum err run_write(struct partition_log *log, struct segment *segment, st
 static bool append_one(struct partition_log *log, struct log_append *op)
 {
     struct segment *segment = log_last_segment(log);
+    int64_t end_before = log->end_offset;
     struct run run;
 
     op->duplicate = false;
@@ -436,6 +438,7 @@ static bool append_one(struct partition_log *log, struct log_append *op)
     op->last_offset = run.end_offset - 1;
     op->max_timestamp = run.max_timestamp;
     run_book(log, segment, op);
+    log_journal_give(log, op, end_before);
     return true;
 }
 
@@ -485,8 +488,7 @@ void log_appends_drain(struct partition_log *log)
         return;
     if (moved) {
         log_use(log);
-        if (log->sync_job == NULL && log_sync_is_due(log))
-            log_sync_start(log);
+        log_sync_go_on(log);
         log_timer_set(log);
     }
     if (moved || log->change_pending)

@@ -41,8 +41,8 @@ static enum err set_aside(const struct partition_env *env, const char *dir, cons
     do
         err = fs_rename(env->fs, dir, aside);
     while (err == ERR_NO_SPACE && dir_space_relieve(env->space, &relief));
-    if (err == ERR_OK)
-        err = fs_sync_dir(env->fs, env->log_dir);
+    if (err == ERR_OK && fs_sync_dir(env->fs, env->log_dir) != ERR_OK)
+        err = ERR_IO;
     return err;
 }
 
@@ -99,6 +99,8 @@ static void finish(struct partition_log *log, enum err err)
         log_error(log->env->log, "%s topic=%s partition=%" PRId32 " dir=%s err=%s",
                   log->deleting ? "partition not removed" : "log not closed cleanly", log->topic, log->partition,
                   log->dir, err_name(err));
+    if (err == ERR_IO && !log->failed && log->env->storage_failed != NULL)
+        log->env->storage_failed(log->env->context, log->env->log_dir, err);
     log_free(log);
     op->err = err;
     op->done(op);
@@ -116,6 +118,8 @@ static void close_done(struct loop_job *base)
     }
     job_free(job);
     log->jobs--;
+    if (err == ERR_OK)
+        log_settled(log);
     finish(log, err);
 }
 
@@ -177,6 +181,7 @@ bool log_close_continue(struct partition_log *log)
         err = aside_make(log, job);
         if (err == ERR_OK)
             err = files_hand_over(log, &job->plan);
+        log_journal_deleted(log);
     } else {
         job->job.run = close_run;
         err = log_sync_plan_make(log, LOG_SYNC_FINAL, &job->plan);
@@ -203,6 +208,7 @@ static void close_begin(struct partition_log *log, struct partition_log_close *o
     log_reads_fail(log, ERR_CLOSED);
     log_lookups_fail(log, ERR_CLOSED);
     log_syncs_fail(log, ERR_CLOSED);
+    log_journal_want(log);
     log_finds_fail(log, ERR_CLOSED);
     log_removal_fail(log, ERR_CLOSED);
     log_truncation_fail(log, ERR_CLOSED);

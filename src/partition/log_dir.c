@@ -16,6 +16,7 @@
 #define META_FILE      "meta.properties"
 #define CLEAN_FILE     ".kafka_cleanshutdown"
 #define METADATA_TOPIC "__cluster_metadata"
+#define TOPIC_ID_FILE  "partition.metadata"
 #define REMOTE_CACHE   "remote-log-index-cache"
 
 enum { SMALL_FILE_BYTES_MAX = 64 * 1024, DIR_PARTITIONS_MAX = 1 << 20 };
@@ -267,6 +268,16 @@ struct listing {
     uint32_t room;
 };
 
+/* INT64_MIN: not known. */
+static int64_t written_ms(struct fs *fs, const char *dir, const char *name)
+{
+    struct log_path path;
+    struct fs_info info = {0};
+
+    return log_path_in(&path, dir, name) == ERR_OK && fs_stat(fs, path.text, &info) == ERR_OK ? info.mtime_ms
+                                                                                              : INT64_MIN;
+}
+
 static enum err list_add(struct listing *listing, const char *name, struct bytes topic, int32_t index)
 {
     struct log_dir_list *list = listing->list;
@@ -286,6 +297,8 @@ static enum err list_add(struct listing *listing, const char *name, struct bytes
         return ERR_NOMEM;
     list->count++;
     err = log_path_in(&path, listing->dir->path, name);
+    if (err == ERR_OK)
+        partition->made_ms = written_ms(listing->dir->fs, path.text, TOPIC_ID_FILE);
     if (err == ERR_OK)
         err = checkpoint_read_topic_id(listing->dir->fs, path.text, &partition->topic_id);
     if (err == ERR_NOT_FOUND || err == ERR_DAMAGED) {
@@ -375,6 +388,11 @@ static int64_t *offset_of(struct log_dir_partition *partition, enum log_dir_chec
 static enum err apply_checkpoint(struct log_dir *dir, const struct map *by_key, enum log_dir_checkpoint which)
 {
     struct checkpoint_offsets offsets;
+    /* A clean stop writes them for whatever is there. After another one a topic may have gone since they were written,
+     * and one of the same name come: what they say is of the earlier one, and would cut the later one, or mark as
+     * damaged what was merely never synced. */
+    bool is_clean = written_ms(dir->fs, dir->path, CLEAN_FILE) != INT64_MIN;
+    int64_t checkpoint_ms = written_ms(dir->fs, dir->path, checkpoint_names[which]);
     enum err err = checkpoint_read_offsets(dir->fs, dir->path, checkpoint_names[which], &offsets);
 
     if (err == ERR_NOT_FOUND)
@@ -391,7 +409,7 @@ static enum err apply_checkpoint(struct log_dir *dir, const struct map *by_key, 
         struct log_dir_partition *partition =
             map_get(by_key, key_make(&key, offsets.entries[i].topic, offsets.entries[i].partition));
 
-        if (partition != NULL && offsets.entries[i].offset >= 0)
+        if (partition != NULL && offsets.entries[i].offset >= 0 && (is_clean || partition->made_ms < checkpoint_ms))
             *offset_of(partition, which) = offsets.entries[i].offset;
     }
     checkpoint_offsets_deinit(&offsets);

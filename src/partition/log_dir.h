@@ -52,6 +52,7 @@ struct log_dir_partition {
     char *topic; /* owned by the list */
     int32_t index;
     struct uuid topic_id;   /* of partition.metadata; zero when there is none or it cannot be read */
+    int64_t made_ms;        /* when that was written; INT64_MIN when it is not known */
     int64_t recovery_point; /* 0 when unknown */
     int64_t start_offset;   /* 0 when unknown */
     int64_t high_watermark; /* 0 when unknown */

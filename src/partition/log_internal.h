@@ -1,6 +1,7 @@
 /*
  * log_internal: what the files of the log share: log_open.c (open, recovery), log.c (facts, timer),
- * log_files.c, log_append.c, log_read.c, log_aborted.c, log_find.c, log_sync.c, log_remove.c, log_retain.c,
+ * log_files.c, log_append.c, log_journal.c, log_read.c, log_aborted.c, log_find.c, log_sync.c, log_remove.c,
+ * log_retain.c,
  * log_close.c. Nobody else includes it.
  */
 #ifndef OTTLA_PARTITION_LOG_INTERNAL_H
@@ -17,6 +18,7 @@
 /* What an append waits for: one job at a time. */
 enum log_append_job_kind { LOG_JOB_CREATE, LOG_JOB_ROLL, LOG_JOB_CUT, LOG_JOB_RELIEVE };
 struct log_append_job;
+struct log_journal;
 struct log_sync_job;
 
 struct partition_log {
@@ -32,7 +34,8 @@ struct partition_log {
     uint32_t segment_room;
     int64_t start_offset;
     int64_t end_offset;
-    int64_t synced_offset;
+    int64_t synced_offset;   /* below it all is on stable storage, in the segments or in the journal */
+    int64_t segments_synced; /* below it in the segments */
     uint64_t size;
     struct epoch_cache epochs;
     struct producer_state producers;
@@ -46,15 +49,19 @@ struct partition_log {
 
     struct list syncs; /* that wait */
     struct log_sync_job *sync_job;
-    bool names_changed;     /* files were made in dir since its last sync */
-    bool dir_is_new;        /* made by this opening */
-    bool parent_unsynced;   /* the log directory's entry for dir may not be synced yet */
-    bool topic_id_unsynced; /* partition.metadata was written and not yet synced */
-    bool sync_has_tails;    /* the present sync writes index entries: nobody else may */
-    uint64_t anchor_bytes;  /* written since the last anchor */
-    uint64_t unsynced_bytes;
-    int64_t unsynced_messages;
+    struct log_journal *journal; /* NULL until something was given to the journal */
+    atomic_uint *unsettled;      /* of the directory; NULL: it was told, or nobody asks */
+    int64_t found_end;           /* where the log ended when it was opened */
+    bool placed;                 /* the directory and whose it is are certain to be there after a power cut */
+    bool names_changed;          /* files were made in dir since its last sync */
+    bool dir_is_new;             /* made by this opening */
+    bool parent_unsynced;        /* the log directory's entry for dir may not be synced yet */
+    bool topic_id_unsynced;      /* partition.metadata was written and not yet synced */
+    bool sync_has_tails;         /* the present sync writes index entries: nobody else may */
+    uint64_t anchor_bytes;       /* written since the last anchor */
+    uint64_t unsynced_bytes;     /* that the segments lack */
     int64_t unsynced_since_ns;
+    int64_t unpromised_since_ns; /* of what lies above synced_offset */
 
     struct damage damage;              /* ranges that are not served */
     struct log_damage_job *damage_job; /* writes them down */
@@ -245,10 +252,17 @@ void log_note_ended(struct segment *segment, const struct producer_txn *ended);
 
 /* --- log_sync.c --- */
 
-/* Syncs everything below the present end in the background. */
+/* Syncs the segments below the present end in the background. */
 void log_sync_start(struct partition_log *log);
-/* So much was written that it is not to wait for the timer. */
-bool log_sync_is_due(const struct partition_log *log);
+/* Whether there is a limit to what may be written, or how long it may lie, without being synced (flush.messages,
+ * flush.ms). */
+bool log_sync_is_asked_for(const struct partition_log *log);
+/* Begins what is to be synced by now, by the journal where it can. */
+void log_sync_go_on(struct partition_log *log);
+/* All that was found when the log was opened is synced in the segments, or gone for good. */
+void log_settled(struct partition_log *log);
+/* Segments or journal were synced: synced_offset follows, and whoever waits for it. */
+void log_synced_move(struct partition_log *log);
 void log_syncs_fail(struct partition_log *log, enum err err);
 /* What may be better the next time, as opposed to a sync that failed. */
 bool log_may_pass(enum err err);
@@ -284,6 +298,7 @@ struct log_sync_plan {
     bool sync_names;
     bool sync_parent;
     bool sync_topic_id;
+    bool places;       /* names of the directory and what is in it are all there then */
     uint8_t *snapshot; /* of the producers, as of end_offset; NULL: none is written */
     size_t snapshot_size;
     int64_t snapshot_old;  /* is removed then; -1: none */
@@ -299,6 +314,28 @@ void log_sync_plan_failed(struct partition_log *log, const struct log_sync_plan 
 void log_sync_plan_succeeded(struct partition_log *log, const struct log_sync_plan *plan);
 /* On the home reactor, or while nobody else has the log. */
 void log_sync_plan_deinit(struct partition_log *log, struct log_sync_plan *plan);
+
+/* --- log_journal.c --- */
+
+/* What was just appended goes into the journal too, where the topic's configuration gains by that. */
+void log_journal_give(struct partition_log *log, const struct log_append *op, int64_t end_before);
+/* All that lies above segments_synced was given, so that what has to be synced can be by the journal. */
+bool log_journal_covers(const struct partition_log *log);
+/* Below it the journal has everything that the segments may lack; segments_synced at least. */
+int64_t log_journal_synced(const struct partition_log *log);
+void log_journal_want(struct partition_log *log);
+/* False: there is none, sync the segments yourself. */
+bool log_journal_sync_later(struct partition_log *log);
+void log_journal_sync_begins(struct partition_log *log);
+void log_journal_sync_ended(struct partition_log *log, bool succeeded);
+/* The log was cut to that offset, which is its end now, and its segments are synced. A JOURNAL_TRUNCATION has to be
+ * noted (journal_note), and nothing appended before it is on the disk. */
+void log_journal_truncated(struct partition_log *log, int64_t offset);
+/* The log starts at that offset, which may lie behind all it had. */
+void log_journal_started(struct partition_log *log, int64_t offset);
+/* The log is deleted. */
+void log_journal_deleted(struct partition_log *log);
+void log_journal_free(struct partition_log *log);
 
 /* --- log_close.c --- */
 

@@ -148,6 +148,7 @@ static enum err directory_make(struct partition_log *log, const struct partition
     /* A run that was killed may have made names that nobody has synced. */
     log->names_changed = log->dir_is_new || !spec->clean;
     log->parent_unsynced = log->names_changed;
+    log->placed = !log->names_changed;
     return topic_id_check(log, spec, log->dir_is_new);
 }
 
@@ -306,6 +307,11 @@ static int64_t snapshot_limit(const struct opening *opening, int64_t suspect_bas
 {
     const struct segment *last = log_last_segment(opening->log);
 
+    /* Where nothing but the end can be torn, they do not; but for those before a roll whose own indexes may lack
+     * entries still. */
+    if (!opening->spec->clean && opening->spec->trust == LOG_TRUST_WRITTEN &&
+        suspect_base == opening->found.segments[opening->found.segment_count - 1])
+        return INT64_MAX;
     if (!opening->spec->clean && opening->spec->recovery_point > suspect_base)
         return opening->spec->recovery_point;
     return suspect_base == INT64_MAX && last != NULL ? last->end_offset : suspect_base;
@@ -415,12 +421,13 @@ static enum err offsets_settle(struct opening *opening)
     if (log->segment_count > 0 && log->segments[0]->base_offset > log->start_offset)
         log->start_offset = log->segments[0]->base_offset;
     log->end_offset = log->segment_count > 0 ? log_last_segment(log)->end_offset : log->start_offset;
-    log->synced_offset =
+    log->segments_synced =
         spec->clean && opening->recovery.segments_recovered == 0 ? log->end_offset : spec->recovery_point;
-    if (log->synced_offset > log->end_offset)
-        log->synced_offset = log->end_offset;
-    if (log->synced_offset < log->start_offset)
-        log->synced_offset = log->start_offset;
+    if (log->segments_synced > log->end_offset)
+        log->segments_synced = log->end_offset;
+    if (log->segments_synced < log->start_offset)
+        log->segments_synced = log->start_offset;
+    log->synced_offset = log->segments_synced;
     if (log->synced_offset < log->end_offset)
         log->unsynced_bytes = 1; /* not known; enough for the timer to sync it */
     epoch_cache_truncate_end(&log->epochs, log->end_offset);
@@ -466,6 +473,7 @@ static enum err log_new(const struct partition_env *env, const struct partition_
     log->topic_id = spec->topic_id;
     log->config = spec->config;
     log->essential = spec->essential;
+    log->unsettled = spec->unsettled;
     log->snapshot_offset = -1;
     log->retain_limit = -1;
     log->truncated_until = -1;
@@ -490,13 +498,16 @@ static enum err log_new(const struct partition_env *env, const struct partition_
 }
 
 /* Where acknowledged means synced, a recovered log is synced before it is served: what was seen as committed before the
- * crash is so again from the first answer on. */
-static enum err recovered_sync(struct partition_log *log)
+ * crash is so again from the first answer on. After a sync that failed all are: what was written again has to hold. */
+static enum err recovered_sync(const struct opening *opening)
 {
+    struct partition_log *log = opening->log;
     struct log_sync_plan plan;
     enum err err = ERR_OK;
 
-    if (log->config.flush_messages != 1 || log->synced_offset == log->end_offset)
+    if (log->segments_synced == log->end_offset ||
+        (log->config.flush_messages == INT64_MAX &&
+         (opening->spec->clean || opening->spec->trust != LOG_TRUST_REWRITE)))
         return ERR_OK;
     err = log_sync_plan_make(log, LOG_SYNC_PLAIN, &plan);
     if (err != ERR_OK)
@@ -504,6 +515,7 @@ static enum err recovered_sync(struct partition_log *log)
     err = log_sync_plan_run(log->env, log->dir, &plan);
     if (err == ERR_OK) {
         log_sync_plan_succeeded(log, &plan);
+        log->synced_offset = log->segments_synced;
         log->unsynced_bytes = 0;
     }
     log_sync_plan_deinit(log, &plan);
@@ -526,8 +538,8 @@ static enum err truncation_read(struct partition_log *log, struct partition_log_
     return ERR_OK;
 }
 
-static enum err open_once(const struct partition_env *env, const struct partition_log_spec *spec,
-                          struct partition_log **log, struct partition_log_recovery *recovery)
+enum err log_open_once(const struct partition_env *env, const struct partition_log_spec *spec,
+                       struct partition_log **log, struct partition_log_recovery *recovery)
 {
     struct partition_log_spec believed = *spec;
     struct opening opening = {.spec = &believed};
@@ -548,6 +560,8 @@ static enum err open_once(const struct partition_env *env, const struct partitio
         err = segments_load(&opening);
     if (err == ERR_OK)
         err = offsets_settle(&opening);
+    if (err == ERR_OK && !spec->clean && spec->trust == LOG_TRUST_REWRITE)
+        err = log_rewrite(&opening);
     if (err == ERR_OK)
         err = log_damage_settle(&opening);
     if (err == ERR_OK)
@@ -555,7 +569,7 @@ static enum err open_once(const struct partition_env *env, const struct partitio
     for (uint32_t i = 0; err == ERR_OK && i < opening.log->segment_count; i++)
         opening.log->has_aborted = opening.log->has_aborted || opening.log->segments[i]->aborted != NULL;
     if (err == ERR_OK)
-        err = recovered_sync(opening.log);
+        err = recovered_sync(&opening);
     if (err == ERR_OK)
         recovery_report(&opening, recovery);
     else if (err == ERR_NO_SPACE)
@@ -574,17 +588,4 @@ static enum err open_once(const struct partition_env *env, const struct partitio
     }
     *log = opening.log;
     return ERR_OK;
-}
-
-/* What an opening writes (a new directory and its id, what a recovery leaves) is what a start must find room for. */
-enum err partition_log_open(const struct partition_env *env, const struct partition_log_spec *spec,
-                            struct partition_log **log, struct partition_log_recovery *recovery)
-{
-    struct dir_relief relief = {0};
-    enum err err = ERR_OK;
-
-    do
-        err = open_once(env, spec, log, recovery);
-    while (err == ERR_NO_SPACE && dir_space_relieve(env->space, &relief));
-    return err;
 }

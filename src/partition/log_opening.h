@@ -44,6 +44,22 @@ MUST_CHECK enum err log_recover(struct opening *opening, uint32_t first);
 MUST_CHECK enum err log_damage_load(struct partition_log *log);
 /* Start and end are known: marks of what is gone go, what was met on the way is marked. */
 MUST_CHECK enum err log_damage_settle(struct opening *opening);
+/* partition_log_open, but for the journals and for want of room. */
+MUST_CHECK enum err log_open_once(const struct partition_env *env, const struct partition_log_spec *spec,
+                                  struct partition_log **log, struct partition_log_recovery *recovery);
+/* What came out of the journals. */
+struct log_replayed {
+    bool changed; /* the log's files: it is to be opened anew */
+    int64_t start_offset;
+    uint32_t batches;
+    uint32_t skipped; /* entries that do not continue the log */
+};
+/* Appends to the files of a log that was just opened what the journals have and its segments lack (log_replay.c). */
+MUST_CHECK enum err log_replay_journals(struct partition_log *log, const struct journal_replay *journals,
+                                        struct log_replayed *replayed);
+MUST_CHECK enum err log_segment_files_remove(const struct partition_log *log, int64_t base_offset);
+/* Writes once more, and in place, what may be in the page cache alone after a sync that failed. */
+MUST_CHECK enum err log_rewrite(struct opening *opening);
 /* Removes the files of the found segments from that one on. */
 MUST_CHECK enum err log_recover_remove(struct opening *opening, uint32_t slot);
 

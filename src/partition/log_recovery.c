@@ -90,7 +90,7 @@ enum err log_replay(struct opening *opening, int64_t from, int64_t to)
     return ERR_OK;
 }
 
-static enum err segment_files_remove(struct partition_log *log, int64_t base_offset)
+enum err log_segment_files_remove(const struct partition_log *log, int64_t base_offset)
 {
     static const char *const suffixes[] = {SEGMENT_INDEX, SEGMENT_TIME_INDEX, SEGMENT_TXN_INDEX, SEGMENT_SNAPSHOT,
                                            SEGMENT_LOG};
@@ -120,13 +120,18 @@ static enum err recover_one(struct opening *opening, struct segment *segment, in
         .end_offset = next_base,
         .now_ms = clock_wall_ms(log->env->clock),
         .damage = &opening->damage,
+        .all_written = opening->spec->trust == LOG_TRUST_WRITTEN,
     };
+    int32_t leader_epoch = -1;
     uint64_t scanned = 0;
     uint64_t cut = 0;
     enum err err = ERR_OK;
 
     /* Entries of batches that may be gone go; the batches that are there bring them back. */
-    if (!segment_resume(segment, log->env->fs, log->dir, resume_offset)) {
+    /* Epochs ascend: had one begun that the cache lacks, the batch there would have another than the cache says. */
+    if (!segment_resume(segment, log->env->fs, log->dir, resume_offset, &leader_epoch) ||
+        (how.all_written && epoch_cache_at(&log->epochs, segment->end_offset) != leader_epoch)) {
+        (void)segment_resume(segment, log->env->fs, log->dir, -1, &leader_epoch); /* from its beginning */
         resume_offset = segment->base_offset;
         /* What was aborted in it is found by those who were producing when it began. */
         if (opening->producers_at > resume_offset)
@@ -161,7 +166,7 @@ enum err log_recover_remove(struct opening *opening, uint32_t slot)
         if (fs_stat(log->env->fs, path.text, &info) == ERR_OK)
             opening->recovery.bytes_cut += info.size;
         opening->recovery.segments_removed++;
-        err = segment_files_remove(log, found->segments[i]);
+        err = log_segment_files_remove(log, found->segments[i]);
         log->names_changed = true;
     }
     found->segment_count = slot;

@@ -15,7 +15,6 @@ struct log_sync_job {
     struct partition_log *log;
     struct log_sync_plan plan;
     uint64_t bytes; /* un-synced when it began */
-    int64_t messages;
     uint64_t anchor_bytes;
     int64_t began_ns;
     enum err err;
@@ -123,6 +122,7 @@ enum err log_sync_plan_make(struct partition_log *log, enum log_sync_kind kind, 
         log_sync_plan_deinit(log, plan);
         return err;
     }
+    plan->places = !log->placed;
     plan->sync_names = log->names_changed || plan->snapshot != NULL || plan->write_epochs;
     for (uint32_t i = 0; i < plan->file_count; i++)
         plan->sync_names = plan->sync_names || plan->files[i].has_tail;
@@ -244,8 +244,9 @@ void log_sync_plan_succeeded(struct partition_log *log, const struct log_sync_pl
     if (plan->unmark)
         log->truncated_until = -1;
     epochs_again(log, plan);
-    if (plan->end_offset > log->synced_offset)
-        log->synced_offset = plan->end_offset;
+    log->placed = log->placed || plan->places;
+    if (plan->end_offset > log->segments_synced)
+        log->segments_synced = plan->end_offset;
     if (plan->snapshot_written && plan->end_offset > log->snapshot_offset)
         log->snapshot_offset = plan->end_offset;
     for (uint32_t i = 0; i < plan->file_count; i++) {
@@ -309,12 +310,62 @@ static void syncs_complete(struct partition_log *log)
     }
 }
 
-bool log_sync_is_due(const struct partition_log *log)
+void log_settled(struct partition_log *log)
+{
+    if (log->unsettled != NULL)
+        atomic_fetch_sub_explicit(log->unsettled, 1, memory_order_release);
+    log->unsettled = NULL;
+}
+
+void log_synced_move(struct partition_log *log)
+{
+    int64_t synced = log_journal_synced(log);
+
+    if (synced <= log->synced_offset)
+        return;
+    log->synced_offset = synced;
+    log->unpromised_since_ns = loop_now_ns(log->env->loop);
+    syncs_complete(log);
+}
+
+/* So much was written that it is not to wait for the timer. */
+static bool bytes_are_due(const struct partition_log *log)
 {
     int64_t bytes = log->env->limits.sync_bytes > 0 ? log->env->limits.sync_bytes : PARTITION_SYNC_BYTES;
 
-    return log->unsynced_bytes >= (uint64_t)bytes ||
-           (log->unsynced_bytes > 0 && log->unsynced_messages >= log->config.flush_messages);
+    return log->unsynced_bytes >= (uint64_t)bytes;
+}
+
+bool log_sync_is_asked_for(const struct partition_log *log)
+{
+    return log->config.flush_messages != INT64_MAX || log->config.flush_ms != INT64_MAX;
+}
+
+/* Somebody waits, or as many records as flush.messages lie there (Kafka counts offsets), or for flush.ms. */
+static bool is_asked_for_now(const struct partition_log *log)
+{
+    if (!list_is_empty(&log->syncs))
+        return true;
+    if (log->end_offset == log->synced_offset)
+        return false;
+    return log->end_offset - log->synced_offset >= log->config.flush_messages ||
+           (log->config.flush_ms != INT64_MAX &&
+            loop_now_ns(log->env->loop) - log->unpromised_since_ns >= log->config.flush_ms * 1000000);
+}
+
+void log_sync_go_on(struct partition_log *log)
+{
+    if (log->failed || log->closing != NULL)
+        return;
+    if (is_asked_for_now(log)) {
+        if (!log_journal_covers(log)) {
+            log_sync_start(log);
+            return;
+        }
+        log_journal_want(log);
+    }
+    if (bytes_are_due(log) && !log_journal_sync_later(log))
+        log_sync_start(log);
 }
 
 static void sync_done(struct loop_job *base)
@@ -325,14 +376,16 @@ static void sync_done(struct loop_job *base)
 
     log->sync_job = NULL;
     log->sync_has_tails = false;
+    log_journal_sync_ended(log, job->err == ERR_OK);
     if (job->err == ERR_OK && !log->failed) {
         log_sync_plan_succeeded(log, &job->plan);
         log->unsynced_bytes -= job->bytes;
-        log->unsynced_messages -= job->messages;
         if (job->plan.snapshot_written && log->anchor_bytes >= job->anchor_bytes)
             log->anchor_bytes -= job->anchor_bytes;
         log->unsynced_since_ns = job->began_ns;
-        syncs_complete(log);
+        if (log->segments_synced >= log->found_end)
+            log_settled(log);
+        log_synced_move(log);
     } else if (log_may_pass(job->err)) {
         log_warn(log->env->log, "sync put off topic=%s partition=%" PRId32 " err=%s", log->topic, log->partition,
                  err_name(job->err));
@@ -347,8 +400,8 @@ static void sync_done(struct loop_job *base)
     mem_free(job);
     if (log->closing == NULL && !log->failed) {
         log_tell_change(log);
-        if (again && log->sync_job == NULL && (!list_is_empty(&log->syncs) || log_sync_is_due(log)))
-            log_sync_start(log);
+        if (again)
+            log_sync_go_on(log);
         log_timer_set(log);
     }
     log_job_ended(log);
@@ -380,12 +433,12 @@ void log_sync_start(struct partition_log *log)
     job->job.done = sync_done;
     job->log = log;
     job->bytes = log->unsynced_bytes;
-    job->messages = log->unsynced_messages;
     job->anchor_bytes = log->anchor_bytes;
     for (uint32_t i = 0; i < job->plan.file_count; i++)
         log->sync_has_tails = log->sync_has_tails || job->plan.files[i].has_tail;
     job->began_ns = loop_now_ns(log->env->loop);
     log->sync_job = job;
+    log_journal_sync_begins(log);
     log_job_started(log);
     loop_submit(log->env->loop, &job->job);
 }
@@ -417,5 +470,5 @@ void partition_log_sync(struct partition_log *log, struct log_sync *op)
         return;
     }
     list_add_last(&log->syncs, &op->node);
-    log_sync_start(log);
+    log_sync_go_on(log);
 }

@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "partition/checkpoint.h"
+#include "partition/journal.h"
 #include "partition/log.h"
 #include "partition/log_internal.h"
 #include "partition/log_path.h"
@@ -33,6 +34,7 @@ struct log_truncation {
     uint32_t segment_count;
     struct log_truncation_mark mark;
     int32_t pending_epoch; /* assigned meanwhile; -1: none */
+    struct journal_note note;
     /* out */
     bool synced;
     bool begun; /* the files are not any more what the log in memory says */
@@ -227,6 +229,7 @@ static void take_over(struct partition_log *log, struct partition_log *made, boo
     log->end_offset = made->end_offset;
     if (log->cleaned_offset > log->end_offset)
         log->cleaned_offset = log->end_offset;
+    log->segments_synced = made->segments_synced;
     log->synced_offset = made->synced_offset;
     log->size = made->size;
     log->epochs = made->epochs;
@@ -236,7 +239,6 @@ static void take_over(struct partition_log *log, struct partition_log *made, boo
     log->names_changed = log->names_changed || made->names_changed;
     log->anchor_bytes = 0;
     log->unsynced_bytes = made->unsynced_bytes;
-    log->unsynced_messages = 0;
     producer_state_take(&log->producers, &made->producers);
     made->segments = NULL;
     made->segment_count = 0;
@@ -286,8 +288,7 @@ static void release(struct partition_log *log)
     log_reads_retry(log);
     log_finds_retry(log);
     log_lookups_retry(log);
-    if (!list_is_empty(&log->syncs))
-        log_sync_start(log);
+    log_sync_go_on(log);
     log_timer_set(log);
     log_appends_drain(log);
 }
@@ -324,35 +325,73 @@ static void drop_done(struct loop_job *base)
     log_job_ended(log);
 }
 
+static void journal_tell(struct log_truncation *job);
+static void journal_told(struct journal_note *note);
+static void finish(struct log_truncation *job);
+
 static void truncate_done(struct loop_job *base)
 {
     struct log_truncation *job = LIST_ENTRY(base, struct log_truncation, job);
     struct partition_log *log = job->log;
     struct log_truncate *op = job->op;
     int64_t old_end = log->end_offset;
-    int32_t epoch = job->pending_epoch;
 
     if (job->synced) {
         log_sync_plan_succeeded(log, &job->plan);
         log->unsynced_bytes = 0;
-        log->unsynced_messages = 0;
     } else {
         log_sync_plan_failed(log, &job->plan);
     }
-    log->truncation = NULL;
     op->err = outcome(log, job);
     if (op->err == ERR_OK) {
         log_sync_plan_deinit(log, &job->plan); /* it has uses of segments that are about to go */
         take_over(log, job->made, op->whole);
         op->offset = log->end_offset;
-        if (epoch >= 0)
-            op->err = partition_log_assign_epoch(log, epoch);
+        log_settled(log);
         log_info(log->env->log,
                  "log truncated topic=%s partition=%" PRId32 " old_end_offset=%" PRId64 " end_offset=%" PRId64,
                  log->topic, log->partition, old_end, log->end_offset);
     } else if (job->made != NULL) {
         log_free(job->made);
     }
+    if (op->err == ERR_OK && log->env->journal != NULL)
+        journal_tell(job);
+    else
+        finish(job);
+}
+
+/* What the journal has of before is history. That is on its disk before anything new is promised. */
+static void journal_tell(struct log_truncation *job)
+{
+    struct partition_log *log = job->log;
+
+    log_journal_truncated(log, log->end_offset);
+    job->note = (struct journal_note){
+        .type = JOURNAL_TRUNCATION,
+        .topic_id = log->topic_id,
+        .partition = log->partition,
+        .offset = log->end_offset,
+        .done = journal_told,
+    };
+    journal_note(log->env->journal, &job->note);
+}
+
+static void journal_told(struct journal_note *note)
+{
+    struct log_truncation *job = LIST_ENTRY(note, struct log_truncation, note);
+
+    job->op->err = job->log->failed ? ERR_KAFKA_STORAGE_ERROR : note->err;
+    finish(job);
+}
+
+static void finish(struct log_truncation *job)
+{
+    struct partition_log *log = job->log;
+    struct log_truncate *op = job->op;
+
+    log->truncation = NULL;
+    if (op->err == ERR_OK && job->pending_epoch >= 0)
+        op->err = partition_log_assign_epoch(log, job->pending_epoch);
     op->done(op);
     if (log->closing == NULL && !log->failed)
         release(log);
@@ -472,6 +511,7 @@ void partition_log_truncate(struct partition_log *log, struct log_truncate *op)
     job->plan.snapshot_old = -1;
     log->truncation = job;
     log_cleaning_end(log);
+    log_journal_want(log); /* it waits for what lies in a group */
     log_truncation_go_on(log);
 }
 

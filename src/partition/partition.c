@@ -82,9 +82,14 @@ void partition_watch_remove(struct partition_watch *watch)
  * runs ahead of the disk. */
 static int64_t high_watermark_of(const struct partition *partition)
 {
-    if (partition_log_config(partition->log)->flush_messages == 1)
-        return partition_log_synced_offset(partition->log);
-    return partition_log_end_offset(partition->log);
+    int64_t end = partition_log_end_offset(partition->log);
+    int64_t synced = partition_log_synced_offset(partition->log);
+
+    /* flush.messages=N: in Apache Kafka whoever appends the N-th record that is not synced waits for the sync, so that
+     * fewer than N are promised beyond it. */
+    if (end - synced < partition_log_config(partition->log)->flush_messages)
+        return end;
+    return synced > partition->high_watermark ? synced : partition->high_watermark;
 }
 
 /* What partition.h says always holds of offsets. */
@@ -289,6 +294,9 @@ static enum err load_start(struct partition *partition, const struct partition_s
         .start_offset = spec->start_offset,
         .cleaned_offset = spec->cleaned_offset,
         .clean = spec->clean,
+        .trust = spec->trust,
+        .journals = spec->journals,
+        .unsettled = spec->unsettled,
         .essential = spec->essential,
     };
     job->config = spec->config;

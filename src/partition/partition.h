@@ -40,7 +40,10 @@ struct partition_spec {
     int64_t start_offset;
     int64_t high_watermark;
     int64_t cleaned_offset;
-    bool clean;     /* the directory was stopped cleanly, or the partition is new */
+    bool clean;           /* the directory was stopped cleanly, or the partition is new */
+    enum log_trust trust; /* as the next two in struct partition_log_spec */
+    const struct journal_replay *journals;
+    atomic_uint *unsettled;
     bool essential; /* it goes on from the directory's reserve where the disk is full, and refuses nobody */
 };
 

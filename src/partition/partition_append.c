@@ -122,7 +122,7 @@ static void appended(struct log_append *log_op)
 {
     struct partition_append *op = LIST_ENTRY(log_op, struct partition_append, log_append);
     struct partition *partition = op->partition;
-    bool waits = op->acks == -1 || (op->acks == 1 && partition_config(partition)->flush_messages == 1);
+    bool waits = op->acks == -1 || (op->acks == 1 && partition_config(partition)->flush_messages != INT64_MAX);
 
     if (log_op->err != ERR_OK) {
         op->log_append_time_ms = -1;

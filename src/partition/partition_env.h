@@ -20,6 +20,8 @@
 #include "partition/deleted_dirs.h"
 #include "partition/dir_space.h"
 
+struct journal;
+
 /* The logs of one home reactor that have files open, least recently used first. Over the bound the oldest that can
  * gives its files back. */
 struct partition_files {
@@ -59,6 +61,7 @@ struct partition_env {
     struct partition_limits limits;
     const char *log_dir;     /* the directory that holds the partitions' directories */
     struct dir_space *space; /* what room it has; NULL: nobody looks, and there is no reserve */
+    struct journal *journal; /* of this reactor in that directory; NULL: logs sync their segments alone */
     /* The directory failed for good (a sync error, an I/O error): every log in it is to be failed with
      * partition_fail. Called on the home reactor, once for each log that saw it. May be NULL. */
     void (*storage_failed)(void *context, const char *log_dir, enum err err);

@@ -10,6 +10,7 @@
 #define PARTITION_IDLE_NS            INT64_C(60000000000)  /* a minute: longer than the pause between two polls */
 #define PARTITION_PRODUCER_EXPIRY_MS INT64_C(86400000)     /* Kafka's producer.id.expiration.ms */
 #define PARTITION_EXPIRE_EVERY_NS    INT64_C(600000000000) /* Kafka's producer.id.expiration.check.interval.ms */
+#define JOURNAL_MAKE_AGAIN_NS        INT64_C(1000000000) /* after a full disk: logs sync their own segments meanwhile */
 /* What a cleaning does between two looks at whether it is to go on, read and written together: 2 ms of an I/O thread.
  */
 #define CLEAN_SLICE_BYTES UINT64_C(524288)
@@ -58,6 +59,19 @@ enum {
     LOG_RENAMED_SEGMENTS_MAX = 200,              /* of one log; beyond it the oldest are unlinked before their time */
     LOG_SNAPSHOT_BYTES_MAX = 64 * 1024 * 1024,   /* PRODUCERS_MAX producers are 46 MiB */
     LOG_TXN_INDEX_BYTES_MAX = 512 * 1024 * 1024, /* a full segment of the smallest aborted transactions has half */
+
+    /* --- the journal (decision 0012 has the figures) --- */
+    JOURNAL_FILES_MAX = 4,                     /* one fills, one is free ahead, two wait for their logs' segments */
+    JOURNAL_BYTES_DEFAULT = 128 * 1024 * 1024, /* of one reactor in one directory: a second of small records */
+    JOURNAL_FILE_BYTES_MIN = 64 * 1024,        /* a few groups; smaller ones would be synced all the time */
+    JOURNAL_GROUP_BYTES_MAX = 8 * 1024 * 1024, /* what one sync takes at most; further entries are refused */
+    JOURNAL_GROUP_BYTES_ENOUGH = 1024 * 1024,  /* it goes to the disk though nobody waits for it */
+    JOURNAL_GROUP_BYTES_FIRST = 64 * 1024,
+    JOURNAL_GROUP_BYTES_KEPT = 1024 * 1024, /* memory of a group that is kept however little is used */
+    JOURNAL_SYNCS_BEHIND_MAX = 1,           /* of segments at a time, so that the journal's own do not wait */
+    JOURNAL_ZEROES_BYTES = 64 * 1024,
+    JOURNAL_FLUSH_MESSAGES_MAX = 100, /* flush.messages up to it gains by a journal; above it syncs are rare enough */
+    JOURNAL_FLUSH_MS_MAX = 100,       /* likewise flush.ms */
 };
 
 #endif

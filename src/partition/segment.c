@@ -8,7 +8,10 @@
 #include "partition/text_file.h"
 #include "partition/txn_file.h"
 
-enum { INDEX_FILE_BYTES_MAX = 256 * 1024 * 1024 };
+enum {
+    INDEX_FILE_BYTES_MAX = 256 * 1024 * 1024,
+    TAIL_CHECKED_BYTES = 256 * 1024, /* of the last writes before a kill: more than most appends have */
+};
 
 void segment_init(struct segment *segment, int64_t base_offset, int64_t now_ms)
 {
@@ -434,6 +437,8 @@ static enum err check_and_book(struct segment *segment, struct batch_scan *scan,
             return ERR_DAMAGED; /* it stands where its offsets cannot */
         if (head.base_offset > segment->end_offset && gap_is_damage(scan, &head, how->gaps_allowed))
             return ERR_DAMAGED;
+        if (how->all_written && scan->limit - scan->position < TAIL_CHECKED_BYTES && !batch_crc_is_valid(batch))
+            return ERR_DAMAGED;
         err = each(context, &head, batch);
         if (err != ERR_OK)
             return err;
@@ -471,7 +476,7 @@ static enum err anchor_read(const struct segment *segment, struct fs_file *file,
 }
 
 static bool resume_at(struct segment *segment, struct fs *fs, const char *dir, struct fs_file *file, uint64_t size,
-                      int64_t offset)
+                      int64_t offset, int32_t *leader_epoch)
 {
     struct batch_header head;
     int64_t before = offset - segment->base_offset;
@@ -491,10 +496,11 @@ static bool resume_at(struct segment *segment, struct fs *fs, const char *dir, s
     time_index_cut(&segment->times, relative(segment, batch_last_offset(&head)) + 1);
     books_from_indexes(segment);
     segment->end_offset = head.base_offset;
+    *leader_epoch = head.leader_epoch;
     return first_timestamp_read(segment, file, size) == ERR_OK;
 }
 
-bool segment_resume(struct segment *segment, struct fs *fs, const char *dir, int64_t offset)
+bool segment_resume(struct segment *segment, struct fs *fs, const char *dir, int64_t offset, int32_t *leader_epoch)
 {
     struct fs_file *file = NULL;
     uint64_t size = 0;
@@ -502,7 +508,7 @@ bool segment_resume(struct segment *segment, struct fs *fs, const char *dir, int
 
     books_clear(segment);
     if (open_log(fs, dir, segment->base_offset, FS_READ, &file, &size) == ERR_OK)
-        resumed = resume_at(segment, fs, dir, file, size, offset);
+        resumed = resume_at(segment, fs, dir, file, size, offset, leader_epoch);
     fs_file_drop(file);
     if (!resumed)
         books_clear(segment);
@@ -523,7 +529,7 @@ enum err segment_recover(struct segment *segment, struct fs *fs, const char *dir
         return err;
     *scanned = size - segment->size;
     batch_scan_init(&scan, file, segment->size, size < SEGMENT_BYTES_MAX ? size : SEGMENT_BYTES_MAX,
-                    BATCH_SCAN_CHECKED);
+                    how->all_written ? BATCH_SCAN_BODIES : BATCH_SCAN_CHECKED);
     for (;;) {
         err = check_and_book(segment, &scan, how, each, context);
         if (err != ERR_DAMAGED || segment->end_offset >= how->synced_offset)
@@ -541,8 +547,8 @@ enum err segment_recover(struct segment *segment, struct fs *fs, const char *dir
     if (*cut > 0) {
         /* Synced, so that what was cut cannot come back behind what is appended next. */
         err = fs_truncate(file, segment->size);
-        if (err == ERR_OK)
-            err = fs_sync(file);
+        if (err == ERR_OK && fs_sync(file) != ERR_OK)
+            err = ERR_IO;
     }
     if (err == ERR_OK) {
         segment->indexed = true;

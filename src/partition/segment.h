@@ -112,15 +112,16 @@ struct segment_recovery {
     int64_t end_offset;  /* where the next segment begins; -1: there is none */
     int64_t now_ms;
     struct damage *damage; /* takes the ranges; may be NULL where synced_offset is 0 */
+    bool all_written;      /* only the end can be torn: of what lies before it checksums are not looked at */
 };
 
 /*
  * Sets the books of a segment that is to be recovered to the batch before offset, as the index files have them: what
  * lies before was synced. The files themselves need not have been, so they are believed only where the batch they point
  * at is whole and has the offset they say. False, and the books are as of an empty segment: recover it from its
- * beginning.
+ * beginning. leader_epoch: out, of the batch that the books end at.
  */
-bool segment_resume(struct segment *segment, struct fs *fs, const char *dir, int64_t offset);
+bool segment_resume(struct segment *segment, struct fs *fs, const char *dir, int64_t offset, int32_t *leader_epoch);
 /* Walks all batches behind the books with their checksums, books them, cuts the file behind the last good one and
  * rewrites the indexes, which stay in memory (their files are removed where there is no room for them). A batch that
  * does not continue the log is damage. scanned, cut: out, bytes. */

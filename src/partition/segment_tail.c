@@ -68,8 +68,8 @@ static enum err append_at(struct fs *fs, const char *path, uint64_t position, st
         err = fs_write(file, position, &content, 1, &written);
     if (err == ERR_OK && written < content.size)
         err = ERR_NO_SPACE;
-    if (err == ERR_OK && sync)
-        err = fs_sync(file);
+    if (err == ERR_OK && sync && fs_sync(file) != ERR_OK)
+        err = ERR_IO;
     fs_file_drop(file);
     return err;
 }

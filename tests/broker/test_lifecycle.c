@@ -45,7 +45,7 @@ START_TEST(what_goes_while_it_loads_does_not_hold_up_the_checkpoints)
     node_world_pass(&world, 10000);
     file = sim_fs_peek(&world.disk, "/data/recovery-point-offset-checkpoint");
     ck_assert_uint_gt(file.size, 0);
-    ck_assert_ptr_nonnull(memmem(file.data, file.size, "kept 0 1\n", 9));
+    ck_assert_ptr_nonnull(memmem(file.data, file.size, "kept 0  1\n", 10));
     node_world_end(&world);
 }
 END_TEST

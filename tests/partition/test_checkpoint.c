@@ -16,7 +16,7 @@ START_TEST(offsets_round_trip)
     ck_assert_int_eq(checkpoint_write_offsets(&world.disk.fs, "/data", "recovery-point-offset-checkpoint", entries, 3),
                      ERR_OK);
     ck_assert(bytes_equal(sim_fs_peek(&world.disk, "/data/recovery-point-offset-checkpoint"),
-                          BYTES_LITERAL("0\n3\ntopic 0 12\na.b-c_d 2147483647 9223372036854775807\nx 3 0\n")));
+                          BYTES_LITERAL("0\n3\ntopic 0  12\na.b-c_d 2147483647  9223372036854775807\nx 3  0\n")));
     ck_assert_int_eq(checkpoint_read_offsets(&world.disk.fs, "/data", "recovery-point-offset-checkpoint", &got),
                      ERR_OK);
     ck_assert_uint_eq(got.count, 3);

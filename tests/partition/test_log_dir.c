@@ -106,6 +106,32 @@ static void make(const char *name)
     ck_assert_int_eq(fs_mkdir(&world.disk.fs, path), ERR_OK);
 }
 
+/* A topic went and one of the same name came: what checkpoints that are older than its partition say is not of it,
+ * unless a clean stop wrote them. */
+START_TEST(checkpoints_of_an_earlier_topic)
+{
+    const struct checkpoint_offset point = {BYTES_LITERAL("a"), 0, 11};
+    struct log_dir_list list;
+
+    begin(6);
+    make("a-0");
+    ck_assert_int_eq(log_dir_write_checkpoint(dir, LOG_DIR_RECOVERY_POINT, &point, 1), ERR_OK);
+    ck_assert_int_eq(log_dir_write_checkpoint(dir, LOG_DIR_START_OFFSET, &point, 1), ERR_OK);
+    world_pass(&world, 2000000);
+    sim_fs_poke(&world.disk, "/data/a-0/partition.metadata",
+                BYTES_LITERAL("version: 0\ntopic_id: AQIDBAUGRwiJCgsMDQ4PEA"));
+    ck_assert_int_eq(log_dir_list(dir, &list), ERR_OK);
+    ck_assert_int_eq(find(&list, "a", 0)->recovery_point, 0);
+    ck_assert_int_eq(find(&list, "a", 0)->start_offset, 0);
+    log_dir_list_deinit(&list);
+    ck_assert_int_eq(log_dir_put_clean_mark(dir, 1), ERR_OK);
+    ck_assert_int_eq(log_dir_list(dir, &list), ERR_OK);
+    ck_assert_int_eq(find(&list, "a", 0)->recovery_point, 11);
+    log_dir_list_deinit(&list);
+    end();
+}
+END_TEST
+
 START_TEST(finds_partitions)
 {
     struct log_dir_list list;
@@ -126,6 +152,7 @@ START_TEST(finds_partitions)
                 BYTES_LITERAL("x"));
     sim_fs_poke(&world.disk, "/data/a-0/partition.metadata",
                 BYTES_LITERAL("version: 0\ntopic_id: AQIDBAUGRwiJCgsMDQ4PEA"));
+    world_pass(&world, 2000000); /* the checkpoints are newer than the partitions */
     sim_fs_poke(&world.disk, "/data/a-file", BYTES_LITERAL("plain files are no business of ours"));
     ck_assert_int_eq(log_dir_write_checkpoint(dir, LOG_DIR_RECOVERY_POINT, points, 3), ERR_OK);
     ck_assert_int_eq(log_dir_write_checkpoint(dir, LOG_DIR_HIGH_WATERMARK, points + 1, 1), ERR_OK);
@@ -171,4 +198,5 @@ START_TEST(strays_are_kept)
 }
 END_TEST
 
-RUN_TESTS("log_dir", one_process_only, meta_properties, clean_mark, finds_partitions, strays_are_kept)
+RUN_TESTS("log_dir", one_process_only, meta_properties, clean_mark, checkpoints_of_an_earlier_topic, finds_partitions,
+          strays_are_kept)

@@ -278,6 +278,28 @@ enum err world_read(struct world *world, struct partition_log *log, int64_t offs
     return read.op.err;
 }
 
+struct journal_closed {
+    struct journal_close op;
+    bool done;
+};
+
+static void journal_was_closed(struct journal_close *op)
+{
+    LIST_ENTRY(op, struct journal_closed, op)->done = true;
+}
+
+void world_journal_close(struct world *world)
+{
+    struct journal_closed closed = {.op.done = journal_was_closed};
+
+    if (world->env.journal == NULL)
+        return;
+    journal_close(world->env.journal, &closed.op);
+    world_run(world, &closed.done);
+    journal_free(world->env.journal);
+    world->env.journal = NULL;
+}
+
 void world_crash(struct world *world, struct partition_log *log, bool power_cut)
 {
     struct closed closed = {.op.done = was_closed};
@@ -287,6 +309,7 @@ void world_crash(struct world *world, struct partition_log *log, bool power_cut)
         partition_log_close(log, &closed.op);
         world_run(world, &closed.done);
     }
+    world_journal_close(world);
     if (power_cut)
         sim_fs_cut(&world->disk);
     else

@@ -5,6 +5,7 @@
 #ifndef OTTLA_TESTS_PARTITION_WORLD_H
 #define OTTLA_TESTS_PARTITION_WORLD_H
 
+#include "partition/journal.h"
 #include "partition/log.h"
 #include "partition/partition.h"
 #include "protocol/batch_build.h"
@@ -35,6 +36,9 @@ void world_pass(struct world *world, int64_t ns);
 /* The process dies, or the power goes: the log is dropped without another touch of the disk, once the jobs that were
  * under way are through (a fault that kills the disk before decides where it happens). log may be NULL. */
 void world_crash(struct world *world, struct partition_log *log, bool power_cut);
+
+/* Where env.journal was made: waits for what is under way in it, and frees it. A crash does it too. */
+void world_journal_close(struct world *world);
 
 /* --- batches --- */
 

@@ -712,6 +712,16 @@ static enum err sim_size(struct fs_file *file, uint64_t *size)
     return err;
 }
 
+static struct uuid sim_boot_id(struct fs *base)
+{
+    const struct sim_fs *fs = of(base);
+    struct uuid id = {{0x51}};
+
+    for (int i = 0; i < 4; i++)
+        id.bytes[UUID_BYTES - 1 - i] = (uint8_t)(fs->boots >> (8 * i));
+    return id;
+}
+
 static int sim_descriptor(struct fs_file *file)
 {
     (void)file;
@@ -758,6 +768,7 @@ static const struct fs_ops ops = {
     .sync = sim_sync,
     .set_mtime = sim_set_mtime,
     .size = sim_size,
+    .boot_id = sim_boot_id,
     .descriptor = sim_descriptor,
     .close = sim_close,
 };
@@ -816,6 +827,25 @@ void sim_fs_forget_files(struct sim_fs *fs)
     }
 }
 
+/* Of one write some sectors made it, in no order. */
+static void keep_sectors(struct sim_fs *fs, struct content *content, const struct change *change)
+{
+    uint64_t keep_percent = sim_draw(fs->sim, 101);
+
+    for (uint64_t at = change->position; at < change->position + change->size;) {
+        uint64_t end = at / SECTOR_BYTES * SECTOR_BYTES + SECTOR_BYTES;
+
+        if (end > change->position + change->size)
+            end = change->position + change->size;
+        if (sim_draw(fs->sim, 100) < keep_percent) {
+            if (end > content->size)
+                content_resize(content, end);
+            memcpy(content->data + at, change->data + (at - change->position), (size_t)(end - at));
+        }
+        at = end;
+    }
+}
+
 static void cut_file(struct sim_fs *fs, struct sim_fs_node *node)
 {
     uint64_t keep_percent = sim_draw(fs->sim, 101); /* of this file's un-synced writes */
@@ -825,6 +855,10 @@ static void cut_file(struct sim_fs *fs, struct sim_fs_node *node)
 
         if (sim_draw(fs->sim, 100) >= keep_percent)
             continue;
+        if (!change->truncate && size > SECTOR_BYTES && sim_chance(fs->sim, 20)) {
+            keep_sectors(fs, &node->durable, change);
+            continue;
+        }
         if (!change->truncate && sim_chance(fs->sim, 20))
             size = (size_t)sim_draw(fs->sim, size + 1); /* torn anywhere, not only between sectors */
         content_apply(&node->durable, change, size);
@@ -860,6 +894,7 @@ static void cut_node(struct sim_fs *fs, struct sim_fs_node *node)
 void sim_fs_cut(struct sim_fs *fs)
 {
     sim_fs_kill(fs);
+    fs->boots++;
     cut_node(fs, fs->root);
 }
 

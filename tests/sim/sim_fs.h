@@ -1,8 +1,8 @@
 /*
  * sim_fs: a disk in memory that is as unkind as real ones are allowed to be. It remembers what has been synced and
- * what has only been written: a power cut keeps any subset of the un-synced writes, torn where the seed says so, and
- * any beginning of the un-synced changes of each directory. A mere kill keeps all. It fills up, fails the k-th call,
- * and flips bits.
+ * what has only been written: a power cut keeps any subset of the un-synced writes, torn or in scattered sectors where
+ * the seed says so, and any beginning of the un-synced changes of each directory. A mere kill keeps all. It fills up,
+ * fails the k-th call, and flips bits.
  *
  * Threads  one.
  */
@@ -59,6 +59,7 @@ struct sim_fs {
     uint64_t capacity_bytes; /* of all files' data; UINT64_MAX: endless */
     uint64_t used_bytes;
     uint32_t generation;    /* files opened before a cut or kill answer ERR_IO */
+    uint32_t boots;         /* power cuts so far: fs_boot_id changes with them */
     uint32_t open_files;    /* of this generation */
     struct sim_file *files; /* of all generations */
 };

@@ -37,6 +37,7 @@ void sim_node_init(struct sim_node *node, struct sim *sim, struct sim_fs *disk, 
     err = config_use_single_node(&node->config);
     assert(err == ERR_OK);
     sim_node_set(node, "log.dirs=/data");
+    sim_node_set(node, "ottla.journal.bytes=300000");      /* so that files are used again all the time */
     sim_node_set(node, "ottla.disk.reserve.bytes=262144"); /* the simulated disk keeps it in memory */
     sim_node_set(node, "listeners=PLAINTEXT://10.0.0.1:9092,CONTROLLER://10.0.0.1:9093");
 }

@@ -1,0 +1,261 @@
+/* Rule: what the journal says is on the disk comes back after a power cut, whatever the segments have lost, and never
+ * anything else; a file that another build or another program wrote is told apart. */
+#include "base/mem.h"
+#include "partition/boot_mark.h"
+#include "partition/checkpoint.h"
+#include "partition/journal.h"
+#include "partition/journal_replay.h"
+#include "partition/log_dir_trust.h"
+#include "run_tests.h"
+#include "world.h"
+
+static struct world world;
+static struct journal_replay *replay;
+
+static void journal_begin(void)
+{
+    struct journal_options options = {
+        .generation = journal_replay_generation(replay) + 1,
+        .has_history = replay != NULL,
+        .bytes_max = 4 * 64 * 1024,
+    };
+
+    ck_assert_int_eq(journal_new(&world.env, &options, &world.env.journal), ERR_OK);
+}
+
+static void begin(uint64_t seed)
+{
+    world_begin(&world, seed);
+    world.spec.config.flush_messages = 1;
+    world.spec.config.segment_bytes = 20000;
+    journal_begin();
+}
+
+/* The process or the power goes; what the journals have is read, as a start would. */
+static enum err restart(struct partition_log *log, bool power_cut)
+{
+    struct journal_replay_options options = {.fs = &world.disk.fs, .log = &world.log, .log_dir = "/data"};
+
+    world.spec.recovery_point = partition_log_recovery_point(log);
+    if (power_cut) /* in the middle of whatever is under way */
+        sim_fs_set_fault(&world.disk, SIM_FS_DIE, SIM_FS_ANY, 1 + sim_draw(&world.sim, 4), ERR_IO);
+    world_crash(&world, log, power_cut);
+    journal_replay_free(replay);
+    replay = NULL;
+    world.spec.clean = false;
+    world.spec.trust = power_cut ? LOG_TRUST_SYNCED : LOG_TRUST_WRITTEN;
+    options.mode = power_cut ? JOURNAL_REPLAY_READ : JOURNAL_REPLAY_KEEP;
+    return journal_replay_open(&options, &replay);
+}
+
+static struct partition_log *open_again(void)
+{
+    journal_begin();
+    world.spec.journals = replay;
+    return world_log(&world);
+}
+
+static void end(struct partition_log *log)
+{
+    world_close(&world, log);
+    world_journal_close(&world);
+    journal_replay_free(replay);
+    replay = NULL;
+    ck_assert_uint_eq(world.disk.open_files, 0);
+    world_end(&world);
+}
+
+/* --- format --- */
+
+START_TEST(what_is_written_reads_back)
+{
+    uint8_t buffer[4096];
+    struct journal_header header = {.reactor = 3, .generation = 7, .file_bytes = 65536, .random = 99};
+    struct journal_header read_header;
+    struct journal_entry entry = {.type = JOURNAL_APPEND,
+                                  .partition = 5,
+                                  .leader_epoch = 2,
+                                  .offset = 10,
+                                  .end_offset = 12,
+                                  .previous_end = 10,
+                                  .body = BYTES_LITERAL("some bytes")};
+    struct journal_entry read_entry;
+    uint16_t version = 0;
+    size_t taken = 0;
+
+    journal_header_write(&header, buffer);
+    ck_assert_int_eq(journal_header_read(bytes_of(buffer, JOURNAL_HEADER_BYTES), &read_header, &version), ERR_OK);
+    ck_assert_uint_eq(read_header.generation, 7);
+    ck_assert_uint_eq(read_header.random, 99);
+    buffer[9] = 2;
+    ck_assert_int_eq(journal_header_read(bytes_of(buffer, JOURNAL_HEADER_BYTES), &read_header, &version),
+                     ERR_UNSUPPORTED_VERSION);
+    ck_assert_uint_eq(version, 2);
+    memset(buffer, 0, sizeof(buffer));
+    ck_assert_int_eq(journal_header_read(bytes_of(buffer, JOURNAL_HEADER_BYTES), &read_header, &version),
+                     ERR_NOT_FOUND);
+    ck_assert_uint_eq(journal_entry_write(&entry, buffer), 88);
+    ck_assert_uint_eq(journal_entry_seal(buffer, 99, 4), 88);
+    for (size_t size = 0; size < 88; size++)
+        ck_assert_int_eq(journal_entry_read(bytes_of(buffer, size), &read_entry, &taken), ERR_DAMAGED);
+    ck_assert_int_eq(journal_entry_read(bytes_of(buffer, 88), &read_entry, &taken), ERR_OK);
+    ck_assert_int_eq(read_entry.end_offset, 12);
+    ck_assert_uint_eq(read_entry.random, 99);
+    for (size_t at = 0; at < 82; at++) {
+        buffer[at] ^= 1;
+        ck_assert_int_eq(journal_entry_read(bytes_of(buffer, 88), &read_entry, &taken), ERR_DAMAGED);
+        buffer[at] ^= 1;
+    }
+}
+END_TEST
+
+/* --- life --- */
+
+/* Every acknowledged record survives, in many disks' and seeds' order; files are used again meanwhile. */
+START_TEST(nothing_synced_is_lost)
+{
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct partition_log *log = NULL;
+        int64_t synced = 0;
+
+        begin(seed);
+        log = world_log(&world);
+        for (int life = 0; life < 5; life++) {
+            bool power_cut = sim_chance(&world.sim, 70);
+            int count = (int)sim_draw(&world.sim, 150);
+
+            for (int i = 0; i < count; i++) {
+                (void)world_append(&world, log,
+                                   &(struct batch_make){.record_count = 1 + (uint32_t)sim_draw(&world.sim, 3),
+                                                        .value_bytes = (uint32_t)sim_draw(&world.sim, 3000)});
+                if (sim_chance(&world.sim, 50))
+                    world_pass(&world, (int64_t)sim_draw(&world.sim, INT64_C(3000000)));
+                if (sim_chance(&world.sim, 10))
+                    ck_assert_int_eq(world_sync(&world, log), ERR_OK);
+            }
+            synced = partition_log_synced_offset(log);
+            ck_assert_int_eq(restart(log, power_cut), ERR_OK);
+            log = open_again();
+            ck_assert_msg(partition_log_end_offset(log) >= synced, "seed=%llu", (unsigned long long)seed);
+            ck_assert_int_eq(partition_log_synced_offset(log), partition_log_end_offset(log));
+            world.spec.unsettled = NULL;
+        }
+        end(log);
+    }
+}
+END_TEST
+
+static void append_perhaps(struct partition_log *log)
+{
+    struct appended appended = {0};
+    size_t size = 0;
+    uint8_t *batch = make_batch(&(struct batch_make){.value_bytes = 100}, &size);
+    enum err err = world_append_run(&world, log, batch, size, LOG_ORIGIN_CLIENT, &appended);
+
+    ck_assert(err == ERR_OK || partition_log_failed(log));
+    mem_free(batch);
+}
+
+/* The k-th sync of anything fails: nothing that is not on the disk is promised. */
+START_TEST(a_failed_sync_promises_nothing)
+{
+    for (uint64_t k = 1; k <= 30; k++) {
+        struct partition_log *log = NULL;
+        int64_t synced = 0;
+
+        begin(100 + k);
+        log = world_log(&world);
+        sim_fs_set_fault(&world.disk, SIM_FS_FAIL, SIM_FS_SYNC, k, k % 2 == 0 ? ERR_IO : ERR_NO_SPACE);
+        for (int i = 0; i < 60 && !partition_log_failed(log); i++) {
+            append_perhaps(log);
+            world_pass(&world, 2000000);
+        }
+        ck_assert_uint_eq(world.storage_failures > 0, sim_fs_fault_struck(&world.disk));
+        synced = partition_log_synced_offset(log);
+        ck_assert_int_eq(restart(log, true), ERR_OK);
+        log = open_again();
+        ck_assert_int_ge(partition_log_end_offset(log), synced);
+        end(log);
+    }
+}
+END_TEST
+
+/* An unknown version stops the start with a line. */
+START_TEST(a_later_version_is_refused)
+{
+    struct partition_log *log = NULL;
+    uint8_t *copy = NULL;
+    struct bytes content;
+
+    begin(1);
+    log = world_log(&world);
+    for (int i = 0; i < 5; i++) {
+        (void)world_append(&world, log, &(struct batch_make){.value_bytes = 100});
+        world_pass(&world, 20000000);
+    }
+    content = sim_fs_peek(&world.disk, "/data/ottla-journal-0-1");
+    ck_assert_uint_gt(content.size, 0);
+    copy = mem_alloc(content.size);
+    memcpy(copy, content.data, content.size);
+    copy[9] = 2;
+    sim_fs_poke(&world.disk, "/data/ottla-journal-0-1", bytes_of(copy, content.size));
+    mem_free(copy);
+    world.lines = 0;
+    ck_assert_int_eq(restart(log, true), ERR_UNSUPPORTED_VERSION);
+    ck_assert_uint_eq(world.lines, 1);
+    world_end(&world);
+}
+END_TEST
+
+/* --- whom to believe --- */
+
+static struct log_dir_trust judge(bool clean)
+{
+    struct log_dir_trust trust;
+
+    ck_assert_int_eq(log_dir_judge(&world.disk.fs, &world.log, "/data", clean, &trust), ERR_OK);
+    return trust;
+}
+
+static void mark(enum boot_mark_state state)
+{
+    struct boot_mark mark = {state, fs_boot_id(&world.disk.fs)};
+
+    ck_assert_int_eq(boot_mark_write(&world.disk.fs, "/data", &mark), ERR_OK);
+}
+
+START_TEST(trust_follows_the_marks)
+{
+    struct checkpoint_offset entry = {BYTES_LITERAL("t"), 0, 5};
+
+    world_begin(&world, 1);
+    world.sim.habits.cached_miss_percent = 0;
+    ck_assert_int_eq(judge(false).trust, LOG_TRUST_SYNCED); /* no mark */
+    mark(BOOT_MARK_RUNNING);
+    ck_assert_int_eq(judge(false).trust, LOG_TRUST_WRITTEN);
+    ck_assert_int_eq(checkpoint_write_offsets(&world.disk.fs, "/data", "recovery-point-offset-checkpoint", &entry, 1),
+                     ERR_OK);
+    ck_assert_int_eq(judge(false).trust, LOG_TRUST_WRITTEN);
+    world.sim.habits.cached_miss_percent = 100; /* mounted anew */
+    ck_assert_int_eq(judge(false).trust, LOG_TRUST_SYNCED);
+    world.sim.habits.cached_miss_percent = 0;
+    sim_fs_cut(&world.disk);
+    sim_fs_forget_files(&world.disk);
+    ck_assert_int_eq(judge(false).trust, LOG_TRUST_SYNCED); /* another boot */
+    ck_assert(!judge(false).discard_journals);
+    mark(BOOT_MARK_FAILED);
+    ck_assert_int_eq(judge(false).trust, LOG_TRUST_REWRITE);
+    mark(BOOT_MARK_RUNNING);
+    ck_assert(judge(true).discard_journals); /* who stopped cleanly was not us */
+    sim_fs_poke(&world.disk, "/data/recovery-point-offset-checkpoint", BYTES_LITERAL("0\n1\nt 0 5\n"));
+    ck_assert(judge(false).discard_journals); /* nor who wrote that */
+    ck_assert_int_eq(judge(false).trust, LOG_TRUST_SYNCED);
+    mark(BOOT_MARK_STOPPED);
+    ck_assert(!judge(true).discard_journals);
+    ck_assert_int_eq(judge(true).trust, LOG_TRUST_ALL);
+    world_end(&world);
+}
+END_TEST
+
+RUN_TESTS("journal", what_is_written_reads_back, nothing_synced_is_lost, a_failed_sync_promises_nothing,
+          a_later_version_is_refused, trust_follows_the_marks)
