@@ -193,6 +193,7 @@ START_TEST(what_could_not_be_opened_goes_with_its_topic)
     open_of(&damaged, 1);
     expect_produced(&damaged, 0);
     finish(&damaged, false);
+    ck_assert_int_eq(fs_unlink(&world.disk.fs, "/data/t-0/00000000000000000000.log"), ERR_OK);
     sim_fs_poke(&world.disk, "/data/t-0/00000000000000000000.log.swap", BYTES_LITERAL("half a compaction"));
     open_of(&damaged, 1);
     world_run(&world, &damaged.ready);
