@@ -31,10 +31,12 @@ static void stream_add(struct stream *stream, uint8_t *batch, size_t size)
 
 static void put(struct stream *stream, struct keyed_make make)
 {
+    uint8_t *batch = NULL;
     size_t size = 0;
 
     make.base_offset = stream->end;
-    stream_add(stream, keyed_batch(&make, &size), size);
+    batch = keyed_batch(&make, &size);
+    stream_add(stream, batch, size);
 }
 
 static void end_txn(struct stream *stream, int64_t producer_id, bool commit)
