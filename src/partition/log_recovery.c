@@ -107,6 +107,18 @@ enum err log_segment_files_remove(const struct partition_log *log, int64_t base_
     return ERR_OK;
 }
 
+/* Below it what is bad is damaged, not torn: also what was marked when it had been synced, whatever the checkpoint
+ * says. */
+static int64_t synced_offset(const struct opening *opening)
+{
+    const struct damage *marked = &opening->log->damage;
+    int64_t synced = opening->spec->clean ? INT64_MAX : opening->spec->recovery_point;
+
+    if (marked->count > 0 && marked->ranges[marked->count - 1].end_offset > synced)
+        return marked->ranges[marked->count - 1].end_offset;
+    return synced;
+}
+
 /* next_base: of the segment that follows; -1: none does. */
 static enum err recover_one(struct opening *opening, struct segment *segment, int64_t resume_offset, int64_t next_base,
                             bool *was_cut)
@@ -115,7 +127,7 @@ static enum err recover_one(struct opening *opening, struct segment *segment, in
     const struct segment_recovery how = {
         .index_interval_bytes = log->config.index_interval_bytes,
         .gaps_allowed = log_gaps_are_allowed(log, segment->base_offset),
-        .synced_offset = opening->spec->clean ? INT64_MAX : opening->spec->recovery_point,
+        .synced_offset = synced_offset(opening),
         .tail_offset = opening->spec->recovery_point,
         .end_offset = next_base,
         .now_ms = clock_wall_ms(log->env->clock),

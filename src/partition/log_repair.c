@@ -81,6 +81,22 @@ static enum err remove_derived(void *context, const char *name, bool is_director
     return err == ERR_OK ? fs_unlink(removal->fs, path.text) : err;
 }
 
+/* Marks are made anew, too: nothing is given up for a mark that is wrong. What was marked had been synced. */
+static enum err marks_take(struct fs *fs, const char *dir, struct partition_log_spec *spec)
+{
+    struct damage damage = {0};
+    enum err err = damage_read(fs, dir, &damage);
+
+    if (err == ERR_NOT_FOUND || err == ERR_DAMAGED)
+        err = ERR_OK;
+    if (err == ERR_OK && damage.count > 0 && damage.ranges[damage.count - 1].end_offset > spec->recovery_point)
+        spec->recovery_point = damage.ranges[damage.count - 1].end_offset;
+    if (err == ERR_OK)
+        err = damage_write(fs, dir, (struct bytes){0});
+    damage_deinit(&damage);
+    return err;
+}
+
 enum err log_repair_partition(const struct partition_env *env, const struct partition_log_spec *spec,
                               struct log_repaired *repaired)
 {
@@ -91,6 +107,8 @@ enum err log_repair_partition(const struct partition_env *env, const struct part
 
     *repaired = (struct log_repaired){0};
     anew.rebuild = true;
+    if (err == ERR_OK)
+        err = marks_take(env->fs, dir.text, &anew);
     if (err == ERR_OK)
         err = fs_list(env->fs, dir.text, remove_derived, &removal);
     if (err == ERR_OK)

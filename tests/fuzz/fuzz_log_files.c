@@ -2,15 +2,20 @@
  * The files of a partition and of a log directory out of any bytes. The first byte picks the file (the low bits below)
  * and how it is opened; the rest is its content, beside whole files of a small log. Shows: no bytes on the disk crash,
  * hang or bloat us; what is read is whole and checks; a log that opens can be written to, closed and opened again with
- * the same end.
+ * the same end; the check changes nothing, and after a repair that gives damage up nothing is damaged.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "base/big_endian.h"
+#include "base/crc32c.h"
 #include "base/mem.h"
+#include "partition/damage.h"
 #include "partition/log.h"
+#include "partition/log_check.h"
 #include "partition/log_dir.h"
+#include "partition/log_repair.h"
 #include "protocol/batch_build.h"
 #include "sim/sim_fs.h"
 
@@ -27,6 +32,7 @@ enum file {
 };
 
 enum {
+    FUZZ_DAMAGE = 128,   /* likewise the marks of damage; mended, with their CRC set right */
     FUZZ_TXN_INDEX = 64, /* not the file that was picked, but the index of aborted transactions */
     FUZZ_UNCLEAN = 8,
     FUZZ_MEND = 16,   /* set magic, length and CRC of each batch of the log right first */
@@ -36,6 +42,7 @@ enum {
     LOG_BYTES_MAX = 4096,
 };
 
+#define DAMAGE    "/data/t-0/" DAMAGE_FILE
 #define TXN_INDEX "/data/t-0/00000000000000000000.txnindex"
 
 static const char *const names[FILE_COUNT] = {
@@ -260,6 +267,60 @@ static void find_aborted(struct world *world, struct partition_log *log, int64_t
     arena_deinit(&arena);
 }
 
+static void mend_damage(uint8_t *data, size_t size)
+{
+    if (size < DAMAGE_HEAD_BYTES)
+        return;
+    memcpy(data, "OTTLADMG", 8);
+    big_endian_store_u32(data + 12, crc32c(crc32c(0, data + 8, 4), data + 16, size - 16));
+}
+
+static void was_found(void *context, const struct log_finding *finding)
+{
+    (void)context;
+    assert(finding->text != NULL && finding->file != NULL);
+}
+
+static void check_files(struct world *world, bool in_use)
+{
+    struct log_check check = {.fs = &world->disk.fs, .found = was_found, .opens_records = in_use, .in_use = in_use};
+    struct log_checked checked;
+    uint64_t writes = world->disk.calls[SIM_FS_WRITE];
+    enum err err = log_check_partition(&check, "/data/t-0", in_use ? -1 : ANCHOR, &checked);
+
+    assert(err == ERR_OK && checked.start_offset <= checked.end_offset);
+    assert(world->disk.calls[SIM_FS_WRITE] == writes);
+}
+
+struct scrubbing {
+    struct log_scrub op;
+    bool done;
+};
+
+static void was_scrubbed(struct log_scrub *op)
+{
+    ((struct scrubbing *)op)->done = true;
+}
+
+static void scrub(struct world *world, struct partition_log *log)
+{
+    struct scrubbing scrubbing = {.op = {.bytes_max = 300, .done = was_scrubbed}};
+
+    while (!scrubbing.op.at_end && scrubbing.op.err == ERR_OK) {
+        scrubbing.done = false;
+        partition_log_scrub(log, &scrubbing.op);
+        wait(world, &scrubbing.done);
+    }
+}
+
+static void repair(struct world *world)
+{
+    struct log_repaired repaired;
+
+    if (log_repair_give_up(&world->env, &world->spec, &repaired) == ERR_OK)
+        assert(repaired.damaged == 0 && repaired.start_offset <= repaired.end_offset);
+}
+
 static void run_log(struct world *world, bool unclean, bool synced)
 {
     struct partition_log *log = NULL;
@@ -269,8 +330,12 @@ static void run_log(struct world *world, bool unclean, bool synced)
 
     world->spec.clean = !unclean;
     world->spec.recovery_point = synced ? ANCHOR : 0;
-    if (partition_log_open(&world->env, &world->spec, &log, NULL) != ERR_OK)
+    check_files(world, false);
+    check_files(world, true);
+    if (partition_log_open(&world->env, &world->spec, &log, NULL) != ERR_OK) {
+        repair(world);
         return;
+    }
     partition_log_adopt(log);
     assert(partition_log_start_offset(log) <= partition_log_end_offset(log));
     err = partition_log_scan(log, 0, check_batch, &next);
@@ -281,6 +346,7 @@ static void run_log(struct world *world, bool unclean, bool synced)
     for (int64_t offset = 0; offset < 16; offset++)
         find_aborted(world, log, offset, offset + 1 + offset % 3 * 5);
     assert(partition_log_first_unstable_offset(log) >= 0);
+    scrub(world, log);
     end = append_one(world, log);
     if (!close_log(world, log))
         return;
@@ -289,7 +355,8 @@ static void run_log(struct world *world, bool unclean, bool synced)
     assert(err == ERR_OK);
     partition_log_adopt(log);
     assert(partition_log_end_offset(log) == end);
-    (void)close_log(world, log);
+    if (close_log(world, log))
+        repair(world);
 }
 
 static void run_dir(struct world *world)
@@ -326,10 +393,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (content == NULL)
         return 0;
     memcpy(content, data + 1, size - 1);
-    if (file == FILE_LOG && (data[0] & FUZZ_MEND))
+    name = names[file];
+    if (file < FILE_CHECKPOINT && (data[0] & FUZZ_TXN_INDEX) != 0)
+        name = TXN_INDEX;
+    else if (file < FILE_CHECKPOINT && (data[0] & FUZZ_DAMAGE) != 0)
+        name = DAMAGE;
+    if ((data[0] & FUZZ_MEND) != 0 && name == names[FILE_LOG])
         mend(content, size - 1);
+    else if ((data[0] & FUZZ_MEND) != 0 && file < FILE_CHECKPOINT && (data[0] & FUZZ_DAMAGE) != 0)
+        mend_damage(content, size - 1);
     begin(&world);
-    name = file < FILE_CHECKPOINT && (data[0] & FUZZ_TXN_INDEX) != 0 ? TXN_INDEX : names[file];
     sim_fs_poke(&world.disk, name, bytes_of(content, size - 1));
     if (file == FILE_META)
         sim_fs_poke(&world.disk, "/data/.kafka_cleanshutdown", bytes_of(content, size - 1));
