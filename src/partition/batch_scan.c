@@ -1,5 +1,7 @@
 #include "partition/batch_scan.h"
 
+#include <zlib.h>
+
 #include "base/assert.h"
 #include "base/big_endian.h"
 #include "base/mem.h"
@@ -8,16 +10,10 @@ enum {
     BUFFER_BYTES_HEADS = 8 * 1024,    /* an index interval and a half */
     BUFFER_BYTES_BODIES = 128 * 1024, /* from where larger reads bring no more (limits.md 1.4) */
     OLD_MESSAGE_BYTES_MIN = 14,       /* CRC, magic, attributes, two lengths */
+    OLD_MESSAGE_BYTES_MAX = 64 << 20, /* beyond what anybody let in; Kafka's own default was 1 MB */
     OLD_HEADER_BYTES = 17,            /* up to the magic */
+    OLD_FIELD_CRC = 12,               /* CRC-32, not -32C, of what follows it */
 };
-
-/* A message of magic 0 or 1 is whole data that we do not read, and no damage to be cut off: its length makes sense,
- * while a hole of zeroes has none. Formats only ever went up, so a file that holds such messages begins with one. */
-static bool is_old(const uint8_t *at)
-{
-    return at[BATCH_FIELD_MAGIC] < BATCH_MAGIC && (int64_t)big_endian_load_u64(at) >= 0 &&
-           (int32_t)big_endian_load_u32(at + BATCH_FIELD_LENGTH) >= OLD_MESSAGE_BYTES_MIN;
-}
 
 static enum err head_read(const struct batch_scan *scan, const uint8_t *at, struct batch_header *head)
 {
@@ -100,8 +96,12 @@ static enum err fill(struct batch_scan *scan, size_t want)
     return scan->buffer_filled >= want ? ERR_OK : ERR_DAMAGED; /* the file is shorter than was said */
 }
 
+/* A message of magic 0 or 1 is whole data that we do not read, and no damage to be cut off: its checksum says so.
+ * Formats only ever went up, so a file that holds such messages begins with one. */
 static enum err check_old(struct batch_scan *scan)
 {
+    const uint8_t *message = NULL;
+    uint32_t size = 0;
     enum err err = ERR_OK;
 
     if (scan->position > 0 || scan->limit < OLD_HEADER_BYTES)
@@ -109,7 +109,17 @@ static enum err check_old(struct batch_scan *scan)
     err = fill(scan, OLD_HEADER_BYTES);
     if (err != ERR_OK)
         return err;
-    return is_old(scan->buffer) ? ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT : ERR_OK;
+    size = big_endian_load_u32(scan->buffer + BATCH_FIELD_LENGTH);
+    if (scan->buffer[BATCH_FIELD_MAGIC] >= BATCH_MAGIC || size < OLD_MESSAGE_BYTES_MIN ||
+        size > OLD_MESSAGE_BYTES_MAX || size > scan->limit - OLD_FIELD_CRC)
+        return ERR_OK;
+    err = fill(scan, OLD_FIELD_CRC + size);
+    if (err != ERR_OK)
+        return err;
+    message = scan->buffer + OLD_FIELD_CRC;
+    return crc32_z(0, message + sizeof(uint32_t), size - sizeof(uint32_t)) == big_endian_load_u32(message)
+               ? ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT
+               : ERR_OK;
 }
 
 enum err batch_scan_next(struct batch_scan *scan, struct batch_header *head, struct bytes *batch)
