@@ -39,7 +39,7 @@ class Cuts:
         done = subprocess.run([str(word) for word in (self.probe, *words)], capture_output=True, text=True,
                               timeout=WAIT_SECONDS, check=False)
         if done.returncode != 0:
-            raise Different(f"seed {self.seed}, {self.kind}, cut {self.cuts}: {done.stderr.strip()}\n{self.node.log_tail()}")
+            raise Different(f"{self.node.log_tail()}\nseed {self.seed}, {self.kind}, cut {self.cuts}: {done.stderr.strip()}")
         return done.stdout
 
     def start(self):
@@ -78,7 +78,7 @@ class Cuts:
         with volumes.volume(self.kind, folder, VOLUME_BYTES) as self.volume:
             self.node = broker.Ottla(self.binary, folder / "home", {
                 "log.dirs": self.volume.path / "data", "ottla.disk.reserve.bytes": 1 << 20,
-                "ottla.disk.refuse.bytes": 0})
+                "ottla.disk.refuse.bytes": 0, "ottla.journal.bytes": 4 << 20})
             try:
                 self.start()
                 self.ask("make", self.node.port)

@@ -30,6 +30,9 @@ enum {
      * disk waits for the other, and not what a client without a window of its own would pour in. Further ones wait. */
     CLIENT_OVERLAP_BYTES_MAX = 8 * 1024 * 1024,
 
+    /* --- one log directory --- */
+    DIR_JOURNALS_DIVISOR = 16, /* of its disk, for the journals of all reactors: on a small one they are small */
+
     /* --- one shard --- */
     SHARD_HELD_STREAMS_MAX = 64,       /* that wait for the node to serve; more are turned away */
     SHARD_DRAIN_MS_MAX = 5000,         /* of a stop: who has not taken its replies by then is cut off */
@@ -52,9 +55,11 @@ enum {
     BROKER_SEQUENCE_BYTES_MAX = 1024 * 1024, /* what the start's and the stop's own requests take */
     BROKER_HEARTBEAT_RETRY_MS = 10,          /* after one that the controller refused while it became active */
     BROKER_MESSAGE_CHARS = 512,              /* of what a start that failed says; it is cut */
-    CHECKPOINT_INTERVAL_MS_MAX = 1000,       /* a crash under full load leaves a second or two to be read again */
-    LISTENERS_MAX = 16,                      /* more stop the start */
-    LISTENER_NAME_CHARS_MAX = 63,            /* likewise */
+    CHECKPOINT_JOURNALS_INTERVAL_MS = 50, /* while an earlier run's journals wait for their logs: a node that is cut off
+                                             again and again must not pile them up */
+    CHECKPOINT_INTERVAL_MS_MAX = 1000,    /* a crash under full load leaves a second or two to be read again */
+    LISTENERS_MAX = 16,                   /* more stop the start */
+    LISTENER_NAME_CHARS_MAX = 63,         /* likewise */
 
     /* --- configuration --- */
     CONFIG_LINE_CHARS = 512,             /* of what is said about a key; it is cut */

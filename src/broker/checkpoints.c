@@ -154,6 +154,10 @@ void checkpoints_begin(struct broker *broker)
 
     if (interval_ms > CHECKPOINT_INTERVAL_MS_MAX)
         interval_ms = CHECKPOINT_INTERVAL_MS_MAX;
+    for (uint32_t i = 0; i < broker->dir_count; i++)
+        if (broker->dirs[i].journals != NULL && !atomic_load(&broker->dirs[i].failed) &&
+            interval_ms > CHECKPOINT_JOURNALS_INTERVAL_MS)
+            interval_ms = CHECKPOINT_JOURNALS_INTERVAL_MS;
     checkpoints->timer.fired = due;
     loop_timer_start(broker->env.controller, &checkpoints->timer,
                      loop_now_ns(broker->env.controller) + interval_ms * INT64_C(1000000));

@@ -73,19 +73,31 @@ enum err dir_recovery_begin(struct broker *broker, uint32_t at, char message[BRO
     return ERR_OK;
 }
 
+/* What the journal of one reactor may take there; 0: there is none. */
+static uint64_t journal_bytes(const struct broker *broker, uint32_t dir)
+{
+    int64_t configured = config_long(broker->config, CONFIG_OTTLA_JOURNAL_BYTES);
+    uint64_t share = UINT64_MAX;
+    struct fs_space space;
+
+    if (fs_space(broker->env.fs, broker->dirs[dir].path, &space) == ERR_OK && space.total_bytes > 0)
+        share = space.total_bytes / DIR_JOURNALS_DIVISOR / broker->env.reactor_count;
+    return (uint64_t)configured < share ? (uint64_t)configured : share;
+}
+
 enum err dir_recovery_make_journals(struct broker *broker)
 {
-    int64_t bytes_max = config_long(broker->config, CONFIG_OTTLA_JOURNAL_BYTES);
+    for (uint32_t j = 0; j < broker->dir_count; j++) {
+        uint64_t bytes_max = journal_bytes(broker, j);
 
-    for (uint32_t i = 0; bytes_max > 0 && i < broker->env.reactor_count; i++) {
-        for (uint32_t j = 0; j < broker->dir_count; j++) {
+        for (uint32_t i = 0; bytes_max > 0 && i < broker->env.reactor_count; i++) {
             struct partition_env *env = &broker->shards[i].envs[j];
             struct journal_options options = {
                 .reactor = i,
                 .directory_id = broker->dirs[j].id,
                 .generation = broker->dirs[j].generation + 1,
                 .has_history = broker->dirs[j].journals != NULL,
-                .bytes_max = (uint64_t)bytes_max,
+                .bytes_max = bytes_max,
             };
             enum err err = journal_new(env, &options, &env->journal);
 

@@ -212,8 +212,9 @@ void partition_log_adopt(struct partition_log *log)
     log->expired_ns = log->last_use_ns;
     if (log->segment_count > 0 && log->config.segment_jitter_ms > 0)
         log_last_segment(log)->jitter_ms = (int64_t)rng_below(log->env->rng, (uint64_t)log->config.segment_jitter_ms);
-    if (log->unsynced_bytes > 0) /* what recovery found above the recovery point */
-        log->unsynced_since_ns = log->last_use_ns;
+    if (log->unsynced_bytes >
+        0) /* what recovery found above the recovery point; at once where old journals wait for it */
+        log->unsynced_since_ns = log->last_use_ns - (log->unsettled == NULL ? 0 : sync_interval_ns(log));
     log->unpromised_since_ns = log->last_use_ns;
     log->found_end = log->end_offset;
     if (log->segments_synced == log->end_offset)

@@ -140,21 +140,19 @@ static enum err files_hand_over(struct partition_log *log, struct log_sync_plan 
 
 static enum err aside_make(const struct partition_log *log, struct close_job *job)
 {
-    int64_t delay_ms = log->config.file_delete_delay_ms;
+    int64_t delay_ns = log_delete_delay_ns(log);
     struct log_dir_name name;
     struct log_path path;
     struct uuid unique;
     enum err err = ERR_OK;
 
-    if (delay_ms > PARTITION_DELETE_DELAY_MS_MAX)
-        delay_ms = PARTITION_DELETE_DELAY_MS_MAX;
     rng_fill(log->env->rng, &unique, sizeof(unique));
     log_path_aside_name(&name, bytes_of_text(log->topic), log->partition, unique, "-delete");
     err = log_path_in(&path, log->env->log_dir, name.text);
     if (err != ERR_OK)
         return err;
-    job->later = log->env->deleted_dirs != NULL && delay_ms > 0;
-    job->aside = deleted_dir_new(path.text, loop_now_ns(log->env->loop) + delay_ms * 1000000);
+    job->later = log->env->deleted_dirs != NULL && delay_ns > 0;
+    job->aside = deleted_dir_new(path.text, loop_now_ns(log->env->loop) + delay_ns);
     return job->aside == NULL ? ERR_NOMEM : ERR_OK;
 }
 

@@ -187,6 +187,9 @@ int64_t log_removal_due_ns(const struct partition_log *log);
 void log_removal_timer_fired(struct partition_log *log);
 void log_removal_fail(struct partition_log *log, enum err err); /* what has not begun */
 void log_removal_free(struct partition_log *log);
+/* From here to the unlinking of files that were renamed aside: file.delete.delay.ms; none where the disk is full, since
+ * who deletes then wants the room. */
+int64_t log_delete_delay_ns(const struct partition_log *log);
 
 /* --- log_retain.c --- */
 

@@ -213,15 +213,22 @@ static void removal_done(struct loop_job *base)
     log_job_ended(log);
 }
 
+int64_t log_delete_delay_ns(const struct partition_log *log)
+{
+    int64_t delay_ms = log->config.file_delete_delay_ms;
+
+    if (dir_space_refuses(log->env->space))
+        return 0;
+    return (delay_ms < PARTITION_DELETE_DELAY_MS_MAX ? delay_ms : PARTITION_DELETE_DELAY_MS_MAX) * 1000000;
+}
+
 static void submit(struct log_removal *removal, enum removal_kind kind)
 {
     struct partition_log *log = removal->log;
 
     removal->kind = kind;
     removal->running = true;
-    removal->delay_ns = log->config.file_delete_delay_ms < PARTITION_DELETE_DELAY_MS_MAX
-                            ? log->config.file_delete_delay_ms * 1000000
-                            : PARTITION_DELETE_DELAY_MS_MAX * 1000000;
+    removal->delay_ns = log_delete_delay_ns(log);
     removal->job.run = removal_run;
     removal->job.done = removal_done;
     log_job_started(log);
