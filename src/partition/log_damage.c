@@ -164,6 +164,11 @@ void log_damage_cut(struct partition_log *log, int64_t end_offset)
 uint64_t log_damage_floor(const struct partition_log *log, int64_t segment_base, int64_t offset)
 {
     const struct damage_range *before = damage_before(&log->damage, segment_base, offset);
+    const struct segment *segment = log_segment_at(log, segment_base, NULL);
 
-    return before == NULL ? 0 : before->position + before->size;
+    /* A mark that does not fit the file is of no help in finding anything. */
+    if (before == NULL || segment == NULL || before->position > segment->size ||
+        before->size > segment->size - before->position)
+        return 0;
+    return before->position + before->size;
 }
