@@ -4,7 +4,7 @@
  * opens it again beside the old one, whose place it then takes.
  *
  * Bytes that were cut may still be on their way out of a socket, which sends pages and not copies. So they are never
- * written over: the file that is cut is only made shorter, and appends go on in a new one (docs/decisions/0010).
+ * written over: the file that is cut is only made shorter, and appends go on in a new one (docs/decisions/0011).
  */
 #include <inttypes.h>
 
