@@ -10,6 +10,7 @@
 #include "cli/log_command.h"
 #include "cli/log_target.h"
 #include "cli/progress.h"
+#include "partition/journal.h"
 #include "partition/log_dir.h"
 #include "partition/log_repair.h"
 
@@ -146,6 +147,13 @@ static enum err mend_dir(struct repair *repair, const struct log_target *target,
     return err;
 }
 
+/* Gives ERR_BUSY at the first journal. */
+static enum err is_journal(void *context, const char *name, bool is_directory)
+{
+    (void)context;
+    return !is_directory && strncmp(name, JOURNAL_FILE_PREFIX, strlen(JOURNAL_FILE_PREFIX)) == 0 ? ERR_BUSY : ERR_OK;
+}
+
 static enum err mend_target(struct repair *repair, const char *path)
 {
     struct log_target target;
@@ -169,6 +177,15 @@ static enum err mend_target(struct repair *repair, const char *path)
         fprintf(stderr, "ottla: log %s: a broker is running on %s: stop it first (it holds .lock there)\n",
                 name_of(repair), target.log_dir.text);
         return err;
+    }
+    if (err == ERR_OK)
+        err = fs_list(&repair->fs, target.log_dir.text, is_journal, NULL);
+    if (err == ERR_BUSY) { /* a clean stop leaves none */
+        fprintf(stderr,
+                "ottla: log %s: %s has journals, which may hold records that the segments lack: start ottla on it and "
+                "stop it, then try again\n",
+                name_of(repair), target.log_dir.text);
+        err = ERR_USAGE;
     }
     if (err == ERR_OK)
         err = mend_dir(repair, &target, dir);
