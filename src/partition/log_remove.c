@@ -20,6 +20,7 @@ struct log_removal {
     enum removal_kind kind;
     bool running;
     int64_t delay_ns;
+    int64_t again_ns;            /* renames were refused: not before then */
     struct log_replace *replace; /* waits for its job, or has it */
     enum err err;
 };
@@ -178,6 +179,19 @@ static void hand_was_renamed(struct partition_log *log, struct log_removal *remo
     }
 }
 
+/* What could not be renamed keeps its place: were those behind it renamed and it not, the next start would find a log
+ * with a hole. */
+static void hand_again(struct log_removal *removal)
+{
+    struct list behind;
+
+    list_init(&behind);
+    list_move_all(&behind, &removal->waiting);
+    list_move_all(&removal->waiting, &removal->hand);
+    list_move_all(&removal->waiting, &behind);
+    removal->again_ns = loop_now_ns(removal->log->env->loop) + LOG_RENAME_AGAIN_NS;
+}
+
 static void removal_done(struct loop_job *base)
 {
     struct log_removal *removal = LIST_ENTRY(base, struct log_removal, job);
@@ -188,7 +202,9 @@ static void removal_done(struct loop_job *base)
     removal->running = false;
     if (replaced != NULL && err == ERR_OK)
         publish(log, removal);
-    if (removal->kind == REMOVAL_UNLINK || (err != ERR_OK && replaced == NULL)) {
+    if (removal->kind == REMOVAL_RENAME && err != ERR_OK) {
+        hand_again(removal);
+    } else if (removal->kind == REMOVAL_UNLINK) {
         for (struct list_node *node = NULL; (node = list_take_first(&removal->hand)) != NULL;)
             segment_free(segment_of(node)); /* with an error: the next start removes its files */
     } else if (err == ERR_OK) {
@@ -242,6 +258,8 @@ static bool take_waiting(struct log_removal *removal)
 {
     struct list_node *node = NULL;
 
+    if (removal->again_ns > loop_now_ns(removal->log->env->loop))
+        return false;
     while ((node = list_first(&removal->waiting)) != NULL && segment_of(node)->uses == 0) {
         list_remove(node);
         list_add_last(&removal->hand, node);
@@ -336,10 +354,16 @@ void log_removal_free(struct partition_log *log)
 int64_t log_removal_due_ns(const struct partition_log *log)
 {
     const struct log_removal *removal = log->removal;
+    int64_t due_ns = INT64_MAX;
 
-    if (removal == NULL || removal->running || list_is_empty(&removal->renamed))
+    if (removal == NULL || removal->running)
         return INT64_MAX;
-    return segment_of(list_first(&removal->renamed))->unlink_due_ns;
+    if (!list_is_empty(&removal->renamed))
+        due_ns = segment_of(list_first(&removal->renamed))->unlink_due_ns;
+    if (!list_is_empty(&removal->waiting) && removal->again_ns > loop_now_ns(log->env->loop) &&
+        removal->again_ns < due_ns)
+        due_ns = removal->again_ns;
+    return due_ns;
 }
 
 void log_removal_timer_fired(struct partition_log *log)

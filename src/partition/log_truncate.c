@@ -248,6 +248,7 @@ static void take_over(struct partition_log *log, struct partition_log *made, boo
     log_free(made);
     if (start_offset <= log->end_offset) /* it was moved meanwhile */
         partition_log_move_start(log, start_offset);
+    log_remove_below_start(log); /* and what was about to be renamed was found again */
 }
 
 static void job_free(struct log_truncation *job)

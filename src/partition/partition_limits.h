@@ -24,6 +24,8 @@
 /* A directory of an earlier topic of the name is on its way out: it goes once that one's last sync has ended. */
 #define PARTITION_LOAD_AGAIN_NS    INT64_C(20000000)
 #define PARTITION_LOAD_PATIENCE_NS INT64_C(60000000000)
+/* Renames that the file system refused for now are tried again. */
+#define LOG_RENAME_AGAIN_NS INT64_C(1000000000)
 /* file.delete.delay.ms beyond it would overflow the timer: a century. */
 #define PARTITION_DELETE_DELAY_MS_MAX (INT64_C(100) * 366 * 86400000)
 #define PARTITION_LOAD_FULL_NS        INT64_C(1000000000) /* where the disk was full: there is no hurry, and no end */

@@ -400,6 +400,84 @@ START_TEST(replacing_fails)
 }
 END_TEST
 
-RUN_TESTS("log_remove", renamed_at_once_unlinked_later, closed_before_they_are_unlinked, so_many_wait_and_no_more,
-          whatever_is_under_way, ranges_on_their_way_out_stay_good, no_room_for_a_new_name, segments_are_replaced,
-          replacing_fails)
+/* --- failures --- */
+
+static const struct fault {
+    enum sim_fs_fault fault;
+    enum err err;
+    bool power_cut;
+} faults[] = {
+    {SIM_FS_FAIL, ERR_IO, false}, {SIM_FS_FAIL, ERR_NO_SPACE, false}, {SIM_FS_FAIL, ERR_NO_DESCRIPTORS, false},
+    {SIM_FS_DIE, ERR_IO, false},  {SIM_FS_DIE, ERR_IO, true},         {SIM_FS_FAIL, ERR_NO_SPACE, true},
+};
+
+struct left {
+    int64_t next; /* -1: whatever comes first */
+};
+
+static enum err check_left(void *context, struct bytes batch)
+{
+    struct left *left = context;
+    struct batch_header header;
+
+    batch_header_read(batch.data, &header);
+    ck_assert(left->next < 0 || header.base_offset == left->next);
+    ck_assert_uint_eq(batch.data[batch.size - 10], (uint8_t)(header.base_offset / 2));
+    left->next = batch_last_offset(&header) + 1;
+    return ERR_OK;
+}
+
+/* The start moves twice, all that is left is too much, and the last of it is unlinked; somewhere there a call fails. */
+static bool run_one(const struct fault *fault, uint64_t k)
+{
+    struct partition_log *log = log_of_segments(k, 6, 2);
+    struct left left = {-1};
+    int64_t start = 0;
+    bool struck = false;
+
+    ck_assert_int_eq(world_sync(&world, log), ERR_OK);
+    world.spec.recovery_point = partition_log_recovery_point(log);
+    sim_fs_set_fault(&world.disk, fault->fault, SIM_FS_ANY, k, fault->err);
+    partition_log_move_start(log, 3);
+    world_pass(&world, INT64_C(100000000));
+    partition_log_move_start(log, 6);
+    world_pass(&world, INT64_C(100000000));
+    log->config.retention_bytes = 0;
+    partition_log_retain(log, 12);
+    world_pass(&world, INT64_C(100000000000));
+    start = partition_log_start_offset(log);
+    ck_assert(partition_log_failed(log) || start >= 6);
+    struck = sim_fs_fault_struck(&world.disk);
+    world.spec.start_offset = k % 2 == 0 ? start : 0; /* a checkpoint may be older */
+    world_crash(&world, log, fault->power_cut);
+    log = world_log(&world);
+    ck_assert_int_eq(partition_log_end_offset(log), 12); /* all was synced, and the log knows where it is */
+    ck_assert_int_ge(partition_log_start_offset(log), world.spec.start_offset);
+    ck_assert_int_eq(partition_log_scan(log, 0, check_left, &left), ERR_OK);
+    if (left.next >= 0 && left.next != 12)
+        ck_abort_msg("call %llu, err %s: a hole from %lld on, start %lld", (unsigned long long)k, err_name(fault->err),
+                     (long long)left.next, (long long)start);
+    ck_assert(left.next > 0 || partition_log_start_offset(log) == 12);
+    world_append(&world, log, &(struct batch_make){.value_bytes = 10});
+    ck_assert_int_eq(partition_log_end_offset(log), 13);
+    world_close(&world, log);
+    ck_assert_uint_eq(world.disk.open_files, 0);
+    world_end(&world);
+    return struck;
+}
+
+START_TEST(every_call_failing)
+{
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+        uint64_t k = 1;
+
+        while (run_one(&faults[i], k))
+            k++;
+        ck_assert_uint_gt(k, 40);
+    }
+}
+END_TEST
+
+RUN_TESTS("log_remove", every_call_failing, renamed_at_once_unlinked_later, closed_before_they_are_unlinked,
+          so_many_wait_and_no_more, whatever_is_under_way, ranges_on_their_way_out_stay_good, no_room_for_a_new_name,
+          segments_are_replaced, replacing_fails)
