@@ -1,5 +1,6 @@
 /* Rule: a log behaves as a plain list of batches does, whatever is asked of it and in whatever order the disk answers:
- * appends that overlap, rolls, reads at any offset, times, restarts, kills, full disks. */
+ * appends that overlap, rolls, reads at any offset, times, restarts, kills, full disks, deletion from the beginning,
+ * retention, cuts. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,8 @@ static struct world world;
 static struct row rows[BATCHES_MAX];
 static uint32_t row_count;
 static int64_t model_end;
+static int64_t model_start;
+static int64_t told_recovery_point; /* the highest that a checkpoint ever told: it may be of a time before a cut */
 
 static uint64_t draw(uint64_t bound)
 {
@@ -34,6 +37,8 @@ static void model_clear(void)
         mem_free(rows[i].bytes);
     row_count = 0;
     model_end = 0;
+    model_start = 0;
+    told_recovery_point = 0;
 }
 
 /* --- appends that overlap --- */
@@ -127,7 +132,7 @@ static void read_some(struct partition_log *log)
     uint32_t at = row_of(offset);
     size_t compared = 0;
 
-    if (offset > model_end) {
+    if (offset > model_end || offset < model_start) {
         ck_assert_int_eq(err, ERR_OFFSET_OUT_OF_RANGE);
         return;
     }
@@ -172,13 +177,85 @@ static void find_some(struct partition_log *log)
         for (int64_t record = rows[i].base_offset; record <= rows[i].last_offset; record++) {
             int64_t time = rows[i].first_timestamp + record - rows[i].base_offset;
 
+            if (record < model_start)
+                continue;
             if (timestamp == LOG_FIND_MAX_TIMESTAMP ? time > at : offset < 0 && time >= timestamp) {
                 offset = record;
                 at = time;
             }
         }
+    /* The greatest time of all may be that of a deleted record whose segment is there still: then there is no answer.
+     */
+    if (timestamp == LOG_FIND_MAX_TIMESTAMP && model_start > 0 && found.op.offset < 0)
+        return;
     ck_assert_int_eq(found.op.offset, offset);
     ck_assert_int_eq(found.op.out_timestamp, at);
+}
+
+/* --- deletion and cuts --- */
+
+static void move_start(struct partition_log *log)
+{
+    int64_t to = model_start + (int64_t)draw((uint64_t)(model_end - model_start) / 4 + 1);
+
+    partition_log_move_start(log, to);
+    model_start = to;
+    ck_assert_int_eq(partition_log_start_offset(log), model_start);
+    if (draw(2) == 0)
+        world_pass(&world, (int64_t)draw(INT64_C(70000000000)));
+}
+
+/* By size alone: the clock of the model's records is not that of the world. */
+static void retain(struct partition_log *log)
+{
+    struct log_config config = world.spec.config;
+    uint64_t size = partition_log_size(log);
+    uint64_t limit = size - draw(size + 1) / 4;
+
+    config.retention_ms = -1;
+    config.retention_bytes = (int64_t)limit;
+    partition_log_set_config(log, &config);
+    partition_log_retain(log, model_end);
+    world_pass(&world, INT64_C(100000000));
+    partition_log_set_config(log, &world.spec.config);
+    ck_assert_int_ge(partition_log_start_offset(log), model_start);
+    model_start = partition_log_start_offset(log);
+    ck_assert_int_eq(partition_log_end_offset(log), model_end);
+}
+
+struct cut {
+    struct log_truncate op;
+    bool done;
+};
+
+static void was_cut(struct log_truncate *op)
+{
+    LIST_ENTRY(op, struct cut, op)->done = true;
+}
+
+static void cut(struct partition_log *log)
+{
+    int64_t to = model_end - (int64_t)draw((uint64_t)(model_end - model_start) / 8 + 1);
+    struct cut cut = {.op = {.offset = to, .done = was_cut}};
+
+    if (partition_log_recovery_point(log) > told_recovery_point)
+        told_recovery_point = partition_log_recovery_point(log);
+    partition_log_truncate(log, &cut.op);
+    world_run(&world, &cut.done);
+    if (cut.op.err != ERR_OK) { /* a full disk: nothing was done */
+        ck_assert_int_eq(cut.op.err, ERR_NO_SPACE);
+        ck_assert_int_eq(partition_log_end_offset(log), model_end);
+        return;
+    }
+    while (row_count > 0 && rows[row_count - 1].last_offset >= to) {
+        mem_free(rows[--row_count].bytes);
+        model_end = rows[row_count].base_offset;
+    }
+    ck_assert_int_eq(cut.op.offset, model_end);
+    ck_assert_int_eq(partition_log_end_offset(log), model_end);
+    if (model_start > model_end)
+        model_start = model_end;
+    ck_assert_int_eq(partition_log_start_offset(log), model_start);
 }
 
 /* --- everything --- */
@@ -194,6 +271,14 @@ static enum err compare_batch(void *context, struct bytes batch)
     return ERR_OK;
 }
 
+/* What an older checkpoint may have told: where a segment that is there still begins, or before. */
+static int64_t draw_start(const struct partition_log *log)
+{
+    int64_t base = partition_log_segment_count(log) == 0 ? model_start : partition_log_segment_base(log, 0);
+
+    return base < model_start ? base : model_start;
+}
+
 static struct partition_log *restart(struct partition_log *log, bool kill)
 {
     uint32_t at = 0;
@@ -201,7 +286,19 @@ static struct partition_log *restart(struct partition_log *log, bool kill)
     world.disk.capacity_bytes = UINT64_MAX;
     world_pass(&world, INT64_C(20000000));
     if (kill) {
-        world.spec.recovery_point = draw(2) == 0 ? partition_log_recovery_point(log) : 0;
+        switch (draw(3)) {
+        case 0:
+            world.spec.recovery_point = 0;
+            break;
+        case 1:
+            world.spec.recovery_point = told_recovery_point;
+            break;
+        default:
+            world.spec.recovery_point = partition_log_recovery_point(log);
+        }
+        if (partition_log_recovery_point(log) > world.spec.recovery_point && draw(2) == 0)
+            world.spec.recovery_point = partition_log_recovery_point(log);
+        world.spec.start_offset = draw(2) == 0 ? model_start : draw_start(log);
         world_crash(&world, log, false);
     } else {
         world_close(&world, log);
@@ -209,6 +306,10 @@ static struct partition_log *restart(struct partition_log *log, bool kill)
     }
     log = world_log(&world);
     ck_assert_int_eq(partition_log_end_offset(log), model_end);
+    ck_assert_int_le(partition_log_start_offset(log), model_start);
+    ck_assert_int_ge(partition_log_start_offset(log), world.spec.start_offset);
+    model_start = partition_log_start_offset(log); /* where a checkpoint was old, it is so again */
+    at = partition_log_segment_count(log) == 0 ? row_count : row_of(partition_log_segment_base(log, 0));
     ck_assert_int_eq(partition_log_scan(log, 0, compare_batch, &at), ERR_OK);
     ck_assert_uint_eq(at, row_count);
     return log;
@@ -225,7 +326,16 @@ static void run(uint64_t seed)
     world.env.limits.anchor_bytes = 1 + (int64_t)draw(50000);
     log = world_log(&world);
     for (int step = 0; step < STEPS; step++) {
-        switch (draw(16)) {
+        switch (draw(20)) {
+        case 16:
+            move_start(log);
+            break;
+        case 17:
+            retain(log);
+            break;
+        case 18:
+            cut(log);
+            break;
         case 0:
             ck_assert_int_eq(world_sync(&world, log), ERR_OK);
             break;
