@@ -8,5 +8,6 @@ from .configs import *    # noqa: F401,F403
 from .writing import *    # noqa: F401,F403
 from .reading import *    # noqa: F401,F403
 from .edges import *      # noqa: F401,F403
+from .deletion import *   # noqa: F401,F403
 
 NEEDS = ("kafka",)

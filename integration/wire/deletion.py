@@ -1,0 +1,140 @@
+"""Deletion from a log's beginning: DeleteRecords, retention by age and by size; and what an epoch's end is told as."""
+
+import time
+
+from . import records
+from .client import Client, client
+
+OUT_OF_RANGE, UNKNOWN, POLICY = 1, 3, 44
+DAY_MS = 86400000
+BATCH_BYTES = 200000                # five in a segment of 1 MiB, the smallest that Apache Kafka 4.4 takes
+SETTLE_SECONDS = 20
+
+
+def delete(c, wanted, version=2):
+    """DeleteRecords of [(topic, partition, offset)], one topic entry each; {(topic, partition): (error, low watermark)}."""
+    reply = c.call("DeleteRecords", version, {"TimeoutMs": 10000, "Topics": [
+        {"Name": name, "Partitions": [{"PartitionIndex": index, "Offset": offset}]} for name, index, offset in wanted]})
+    return {(topic["Name"], part["PartitionIndex"]): (part["ErrorCode"], part["LowWatermark"])
+            for topic in reply["Topics"] for part in topic["Partitions"]}
+
+
+def test_delete_records(env):
+    """Up to the high watermark and no further; what is below the new start is out of range for Fetch (traps B026, B043)."""
+    with client(env) as c:
+        name = c.create(partitions=6)
+        compacted = c.create(cleanup_policy="compact")
+        for partition in range(6):
+            for _ in range(5):
+                c.produce(name, [b"x"], partition=partition)
+        for version in (0, 1, 2):
+            found = delete(c, [(name, 0, 3), (name, 1, -1), (name, 2, 6), (name, 3, -2), (name, 4, 0), (name, 9, 0),
+                               ("missing", 0, 0), (compacted, 0, 0)], version)
+            env.see(f"answers v{version}", [found[name, index] for index in (0, 1, 2, 3, 4, 9)] +
+                    [found["missing", 0], found[compacted, 0]],
+                    [(0, 3), (0, 5), (OUT_OF_RANGE, -1), (OUT_OF_RANGE, -1), (0, 0), (UNKNOWN, -1), (UNKNOWN, -1),
+                     (POLICY, -1)])
+        env.see("starts", [c.list_offsets(name, -2, partition=index)[1] for index in range(3)], [3, 5, 0])
+        env.see("ends", [c.list_offsets(name, -1, partition=index)[1] for index in range(3)], [5, 5, 5])
+        env.see("fetches", [c.fetch(name, offset, 0)["ErrorCode"] for offset in (0, 2, 3, 5, 6)], [1, 1, 0, 0, 1])
+        env.see("emptied", [c.fetch(name, offset, 1)["ErrorCode"] for offset in (4, 5)], [1, 0])
+        env.see("by time", c.list_offsets(name, 0, partition=1), (0, -1, -1))
+        env.see("a lower offset", delete(c, [(name, 0, 1)]), {(name, 0): (0, 3)})
+        env.see("log start in the reply", c.produce(name, [b"x"], partition=1)["LogStartOffset"], 5)
+
+
+def test_delete_records_said_twice(env):
+    """Of two mentions of a partition the last holds, and it is answered once."""
+    with client(env) as c:
+        name = c.create()
+        for _ in range(5):
+            c.produce(name, [b"x"])
+        reply = c.call("DeleteRecords", 2, {"TimeoutMs": 10000, "Topics": [
+            {"Name": name, "Partitions": [{"PartitionIndex": 0, "Offset": 4}]},
+            {"Name": name, "Partitions": [{"PartitionIndex": 0, "Offset": 2}]}]})
+        env.see("answers", [(part["PartitionIndex"], part["ErrorCode"], part["LowWatermark"])
+                            for topic in reply["Topics"] for part in topic["Partitions"]], [(0, 0, 2)])
+        env.see("start", c.list_offsets(name, -2)[1], 2)
+
+
+def test_epoch_ends(env):
+    """OffsetForLeaderEpoch: the present epoch ends at the log's end; others are undefined; a wrong one of the asker's is
+    told so (KIP-320)."""
+    with client(env) as c:
+        name = c.create()
+        for _ in range(3):
+            c.produce(name, [b"x"])
+
+        def ask(version, partition, current, epoch, topic=name):
+            body = {"Topics": [{"Topic": topic, "Partitions": [
+                {"Partition": partition, "CurrentLeaderEpoch": current, "LeaderEpoch": epoch}]}]}
+            if version >= 3:
+                body["ReplicaId"] = -1
+            part = c.call("OffsetForLeaderEpoch", version, body)["Topics"][0]["Partitions"][0]
+            return part["ErrorCode"], part["LeaderEpoch"], part["EndOffset"]
+
+        for version in (2, 3, 4):
+            env.see(f"ends v{version}", [ask(version, 0, -1, 0), ask(version, 0, 0, 0), ask(version, 0, -1, 1),
+                                         ask(version, 0, -1, -1), ask(version, 0, 9, 0), ask(version, 5, -1, 0),
+                                         ask(version, 0, -1, 0, "missing")],
+                    [(0, 0, 3), (0, 0, 3), (0, -1, -1), (0, -1, -1), (76, -1, -1), (3, -1, -1), (3, -1, -1)])
+        delete(c, [(name, 0, 2)])
+        env.see("after deletion", ask(4, 0, -1, 0), (0, 0, 3))
+
+
+def settled(c, name):
+    """The log's start once it does not move any more."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    last, since = None, time.monotonic()
+    while time.monotonic() < deadline:
+        start = c.list_offsets(name, -2)[1]
+        if start != last:
+            last, since = start, time.monotonic()
+        elif time.monotonic() - since > 3:
+            return start
+        time.sleep(0.2)
+    raise AssertionError(f"the start of {name} still moves after {SETTLE_SECONDS} s")
+
+
+def fill(c, name, times):
+    for at in times:
+        answer = c.produce(name, records.batch([bytes(BATCH_BYTES)], timestamp=at))
+        if answer["ErrorCode"] != 0:
+            raise AssertionError(f"not produced: {answer}")
+
+
+def test_retention(env):
+    """Given the same batches, as much is deleted by Apache Kafka as by us: by the time of a segment's newest record, by
+    size, with records from the future (trap B122), and an active segment that is old."""
+    with env.own_broker(log_retention_check_interval_ms=500, log_initial_task_delay_ms=500) as node, Client(node) as c:
+        now = int(time.time() * 1000)
+        small = {"segment_bytes": 1048576, "message_timestamp_after_max_ms": 9223372036854775807}
+        old, fresh, future = now - 10 * DAY_MS, now - 1000, now + 3000 * DAY_MS
+        week = 7 * DAY_MS
+        cases = {
+            "old, then fresh": ({"retention_ms": week}, [old] * 10 + [fresh] * 7),
+            "fresh, then old": ({"retention_ms": week}, [fresh] + [old] * 12),
+            "old and fresh in one segment": ({"retention_ms": week}, [old] * 7 + [fresh] + [old] * 8),
+            "all old": ({"retention_ms": week}, [old] * 7),
+            "for ever": ({"retention_ms": -1}, [old] * 7),
+            "microseconds": ({"retention_ms": 1000}, [now * 1000] + [old] * 12),
+            "by size": ({"retention_ms": -1, "retention_bytes": 2500000}, [fresh] * 23),
+            "by size, to the byte": ({"retention_ms": -1, "retention_bytes": 5 * (BATCH_BYTES + 73) * 2}, [fresh] * 20),
+            "no bytes at all": ({"retention_ms": -1, "retention_bytes": 0}, [fresh] * 7),
+            "by size, with the future": ({"retention_ms": week, "retention_bytes": 2500000},
+                                         [future] * 6 + [old] * 6 + [fresh] * 6),
+            "compacted": ({"cleanup_policy": "compact,delete", "retention_ms": week, "min_cleanable_dirty_ratio": 1.0},
+                          []),
+        }
+        for label, (settings, times) in cases.items():
+            name = c.create(**{**small, **settings})
+            fill(c, name, times)
+            env.see(label, (settled(c, name), c.list_offsets(name, -1)[1]))
+        name = c.create(**small)
+        fill(c, name, [fresh] * 12)
+        env.see("kept", settled(c, name), 0)
+        c.call("IncrementalAlterConfigs", 1, {"ValidateOnly": False, "Resources": [
+            {"ResourceType": 2, "ResourceName": name, "Configs": [
+                {"Name": "retention.ms", "ConfigOperation": 0, "Value": "1"}]}]})
+        env.see("once it is asked for", (settled(c, name), c.list_offsets(name, -1)[1]), (12, 12))
+        env.see("written to again", (c.produce(name, [b"x"])["BaseOffset"]), 12)
