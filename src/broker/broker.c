@@ -10,6 +10,7 @@
 #include "broker/dir_recovery.h"
 #include "broker/handlers.h"
 #include "net/connection_limits.h"
+#include "partition/partition_limits.h"
 
 /* What this build can do; levels are finalised by the controller. */
 const struct image_feature_range broker_features[] = {
@@ -410,6 +411,13 @@ static enum err make_shards(struct broker *broker)
     broker->shards = mem_calloc(count, sizeof(*broker->shards));
     if (broker->shards == NULL)
         return ERR_NOMEM;
+    for (uint32_t i = 0; i < broker->dir_count; i++) {
+        enum err err = dir_dirty_init(&broker->dirs[i].dirty, DIR_DIRTY_BYTES_MAX, broker->env.reactors,
+                                      broker->env.reactor_count);
+
+        if (err != ERR_OK)
+            return err;
+    }
     for (uint32_t i = 0; i < count; i++) {
         struct loop *loop = i < broker->env.reactor_count ? broker->env.reactors[i] : broker->env.controller;
         enum err err = shard_init(&broker->shards[i], broker, loop, i);
@@ -553,6 +561,7 @@ void broker_free(struct broker *broker)
     space_watch_close(broker);
     dir_recovery_free(broker);
     for (uint32_t i = 0; i < broker->dir_count; i++) {
+        dir_dirty_deinit(&broker->dirs[i].dirty);
         if (broker->dirs[i].dir != NULL)
             log_dir_close(broker->dirs[i].dir);
     }

@@ -42,6 +42,7 @@ struct broker_dir {
     const char *path; /* in dirs_text */
     struct log_dir *dir;
     struct dir_space space;
+    struct dir_dirty dirty;
     struct space_watch watch;
     struct uuid id;
     struct log_dir_list list;

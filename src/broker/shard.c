@@ -150,6 +150,7 @@ enum err shard_init(struct shard *shard, struct broker *broker, struct loop *loo
                            config_int(broker->config, CONFIG_PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS)},
             .log_dir = broker->dirs[i].path,
             .space = &broker->dirs[i].space,
+            .dirty = index < homes ? &broker->dirs[i].dirty.homes[index] : NULL,
             .storage_failed = shard_storage_failed,
             .damage_found = damage_found,
             .context = shard,

@@ -17,6 +17,7 @@ void log_free(struct partition_log *log)
     assert(list_is_empty(&log->lookups));
     if (log->adopted)
         loop_timer_stop(log->env->loop, &log->timer);
+    log_dirty_forget(log);
     for (uint32_t i = 0; i < log->segment_count; i++) {
         log_file_close(log, log->segments[i]);
         segment_deinit(log->segments[i]);
@@ -256,6 +257,7 @@ void partition_log_fail(struct partition_log *log, enum err err)
     if (log->failed)
         return;
     log->failed = true;
+    log_dirty_forget(log);
     if (log->adopted)
         loop_timer_stop(log->env->loop, &log->timer);
     log_appends_fail(log, ERR_KAFKA_STORAGE_ERROR);

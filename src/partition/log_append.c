@@ -423,6 +423,8 @@ static bool append_one(struct partition_log *log, struct log_append *op)
         op->err = segment_make(log, run.first.base_offset, true);
         return op->err != ERR_OK;
     }
+    if (log_dirty_wait(log))
+        return false;
     op->err = run_admit(log, segment, op, &run);
     if (op->err != ERR_OK || op->duplicate) {
         if (op->err != ERR_OK)
@@ -438,6 +440,8 @@ static bool append_one(struct partition_log *log, struct log_append *op)
     op->last_offset = run.end_offset - 1;
     op->max_timestamp = run.max_timestamp;
     run_book(log, segment, op);
+    log_dirty_count(log);
+    log_dirty_push(log, segment, op->size);
     log_journal_give(log, op, end_before);
     return true;
 }

@@ -60,6 +60,10 @@ struct partition_log {
     bool sync_has_tails;         /* the present sync writes index entries: nobody else may */
     uint64_t anchor_bytes;       /* written since the last anchor */
     uint64_t unsynced_bytes;     /* that the segments lack */
+    int64_t counted_bytes;       /* of those, in the directory's count */
+    uint64_t unpushed_bytes;     /* written since the last push */
+    bool pushing;
+    struct dirty_waiter dirty_waiter;
     int64_t unsynced_since_ns;
     int64_t unpromised_since_ns; /* of what lies above synced_offset */
 
@@ -339,6 +343,17 @@ void log_journal_started(struct partition_log *log, int64_t offset);
 /* The log is deleted. */
 void log_journal_deleted(struct partition_log *log);
 void log_journal_free(struct partition_log *log);
+
+/* --- log_dirty.c --- */
+
+/* unsynced_bytes has changed, or the log has failed. */
+void log_dirty_count(struct partition_log *log);
+/* The log goes: none of it counts any more. */
+void log_dirty_forget(struct partition_log *log);
+/* The directory has as much as it may: appends wait, and are drained again when it has less. */
+bool log_dirty_wait(struct partition_log *log);
+/* So much was appended to the last segment; now and then a job begins to write it out. */
+void log_dirty_push(struct partition_log *log, const struct segment *segment, size_t appended);
 
 /* --- log_close.c --- */
 

@@ -333,7 +333,8 @@ static bool bytes_are_due(const struct partition_log *log)
 {
     int64_t bytes = log->env->limits.sync_bytes > 0 ? log->env->limits.sync_bytes : PARTITION_SYNC_BYTES;
 
-    return log->unsynced_bytes >= (uint64_t)bytes;
+    return log->unsynced_bytes >= (uint64_t)bytes ||
+           (log->unsynced_bytes >= LOG_SYNC_EARLY_BYTES && dirty_is_high(log->env->dirty));
 }
 
 bool log_sync_is_asked_for(const struct partition_log *log)
@@ -383,6 +384,7 @@ static void sync_done(struct loop_job *base)
         if (job->plan.snapshot_written && log->anchor_bytes >= job->anchor_bytes)
             log->anchor_bytes -= job->anchor_bytes;
         log->unsynced_since_ns = job->began_ns;
+        log_dirty_count(log);
         if (log->segments_synced >= log->found_end)
             log_settled(log);
         log_synced_move(log);

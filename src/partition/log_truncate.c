@@ -246,6 +246,7 @@ static void take_over(struct partition_log *log, struct partition_log *made, boo
     log_damage_note(log, &made->damage);
     log_damage_cut(log, whole ? 0 : log->end_offset);
     log_free(made);
+    log_dirty_count(log);
     if (start_offset <= log->end_offset) /* it was moved meanwhile */
         partition_log_move_start(log, start_offset);
     log_remove_below_start(log); /* and what was about to be renamed was found again */
@@ -343,6 +344,7 @@ static void truncate_done(struct loop_job *base)
     } else {
         log_sync_plan_failed(log, &job->plan);
     }
+    log_dirty_count(log);
     op->err = outcome(log, job);
     if (op->err == ERR_OK) {
         log_sync_plan_deinit(log, &job->plan); /* it has uses of segments that are about to go */

@@ -18,6 +18,7 @@
 #include "base/loop.h"
 #include "base/rng.h"
 #include "partition/deleted_dirs.h"
+#include "partition/dir_dirty.h"
 #include "partition/dir_space.h"
 
 struct journal;
@@ -59,9 +60,10 @@ struct partition_env {
     struct partition_files *files;
     struct deleted_dirs *deleted_dirs; /* the home reactor's; NULL: what is deleted goes at once */
     struct partition_limits limits;
-    const char *log_dir;     /* the directory that holds the partitions' directories */
-    struct dir_space *space; /* what room it has; NULL: nobody looks, and there is no reserve */
-    struct journal *journal; /* of this reactor in that directory; NULL: logs sync their segments alone */
+    const char *log_dir;      /* the directory that holds the partitions' directories */
+    struct dir_space *space;  /* what room it has; NULL: nobody looks, and there is no reserve */
+    struct journal *journal;  /* of this reactor in that directory; NULL: logs sync their segments alone */
+    struct dirty_home *dirty; /* what of it is not on the disk yet; NULL: nobody counts */
     /* The directory failed for good (a sync error, an I/O error): every log in it is to be failed with
      * partition_fail. Called on the home reactor, once for each log that saw it. May be NULL. */
     void (*storage_failed)(void *context, const char *log_dir, enum err err);
