@@ -24,6 +24,7 @@ class NobodysOttla(broker.Ottla):
     def __init__(self, binary, home, config):
         super().__init__(binary, home, config)
         self.binary = self.home / "ottla"
+        self.clients = []
         shutil.copy(binary, self.binary)
         os.chown(self.home, volumes.NOBODY, volumes.NOBODY)
 
@@ -46,6 +47,9 @@ def node_on_volume(env, size, **config):
             node.start()
             yield node, volume
         finally:
+            for client in node.clients:
+                client.kill()
+                client.wait()
             node.kill()
 
 
@@ -69,11 +73,18 @@ def await_end(client, log, what):
         raise Different(f"{what} gave {code}: {log.read_text(errors='replace')[-2000:]}")
 
 
-def start_load(env, node, topic, records):
-    log = node.home.parent / f"{topic}.log"
+def start_client(node, name, command):
+    """(process, its log); it goes with the node."""
+    log = node.home.parent / f"{name}.log"
     with log.open("wb") as out:
-        program = env.client_program("integration/librdkafka/load")
-        return subprocess.Popen([program, node.bootstrap, topic, "2", str(records)], stdout=out, stderr=out), log
+        client = subprocess.Popen([str(part) for part in command], stdout=out, stderr=out)
+    node.clients.append(client)
+    return client, log
+
+
+def start_load(env, node, topic, records):
+    program = env.client_program("integration/librdkafka/load")
+    return start_client(node, topic, [program, node.bootstrap, topic, 2, records])
 
 
 def fill(volume, leave=0):
@@ -162,23 +173,15 @@ def test_stock_clients_wait(env):
             "confluent-kafka": [cache.python_venv() / "bin/python", python / "confluent_round_trip.py",
                                 node.bootstrap, "confluent", 200],
         }
-        running = {"librdkafka": start_load(env, node, "librdkafka", 20_000)}
-        for name, command in commands.items():
-            log = node.home.parent / f"{name}.log"
-            with log.open("wb") as out:
-                running[name] = (subprocess.Popen([str(part) for part in command], stdout=out, stderr=out), log)
-        try:
-            time.sleep(6)                                       # slow starters have been refused a few times by then
-            for name, (client, log) in running.items():
-                if client.poll() is not None:
-                    raise Different(f"{name} gave up with {client.returncode}: {log.read_text()[-2000:]}")
-            filler.unlink()
-            for name, (client, log) in running.items():
-                await_end(client, log, name)
-        finally:
-            for client, _ in running.values():
-                client.kill()
-                client.wait()
+        running = {name: start_client(node, name, command) for name, command in commands.items()}
+        running["librdkafka"] = start_load(env, node, "librdkafka", 20_000)
+        time.sleep(6)                                           # slow starters have been refused a few times by then
+        for name, (client, log) in running.items():
+            if client.poll() is not None:
+                raise Different(f"{name} gave up with {client.returncode}: {log.read_text()[-2000:]}")
+        filler.unlink()
+        for name, (client, log) in running.items():
+            await_end(client, log, name)
         with Client(node) as client:
             env.see("Java's records", sum(client.list_offsets("java", -1, index)[1] for index in range(2)), 5000)
         node.stop()
