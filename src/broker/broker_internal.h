@@ -54,6 +54,7 @@ struct broker_dir {
     /* dir_recovery.c's */
     enum log_trust trust;
     struct journal_replay *journals; /* of the last run; NULL: there are none (any more) */
+    atomic_bool history;             /* they lie there still */
     uint64_t generation;             /* the greatest of their files */
     uint32_t found;                  /* partitions in stored */
     atomic_uint unopened;            /* of them */

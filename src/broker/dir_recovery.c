@@ -8,6 +8,7 @@
 #include "partition/boot_mark.h"
 #include "partition/journal.h"
 #include "partition/journal_replay.h"
+#include "partition/partition_limits.h"
 
 static enum err mark_write(struct broker *broker, uint32_t dir, enum boot_mark_state state)
 {
@@ -31,6 +32,7 @@ static enum err journals_find(struct broker *broker, uint32_t at, bool discard)
     if (err != ERR_OK || dir->journals == NULL)
         return err;
     dir->generation = journal_replay_generation(dir->journals);
+    atomic_init(&dir->history, !discard);
     if (!discard)
         return ERR_OK;
     log_warn(&broker->log, "journals discarded, another program has written to the directory since dir=%s", dir->path);
@@ -96,7 +98,9 @@ enum err dir_recovery_make_journals(struct broker *broker)
                 .reactor = i,
                 .directory_id = broker->dirs[j].id,
                 .generation = broker->dirs[j].generation + 1,
-                .has_history = broker->dirs[j].journals != NULL,
+                .history = &broker->dirs[j].history,
+                .elders = journal_replay_file_count(broker->dirs[j].journals),
+                .elders_max = JOURNAL_RUNS_MAX * JOURNAL_FILES_MAX * broker->env.reactor_count,
                 .bytes_max = bytes_max,
             };
             enum err err = journal_new(env, &options, &env->journal);
@@ -185,6 +189,7 @@ void dir_recovery_go_on(struct broker *broker)
                 log_info(&broker->log, "journals of the last run are not needed any more dir=%s", dir->path);
                 journal_replay_free(dir->journals);
                 dir->journals = NULL;
+                atomic_store_explicit(&dir->history, false, memory_order_release);
             }
         }
         if (err != ERR_OK)

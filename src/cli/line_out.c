@@ -40,6 +40,12 @@ void line_u64(struct line_out *out, const char *key, uint64_t value)
         fprintf(out->to, " %s=%" PRIu64, key, value);
 }
 
+void line_numbers(struct line_out *out, const struct line_number *numbers, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        line_i64(out, numbers[i].key, numbers[i].value);
+}
+
 static bool is_word(const char *value)
 {
     return value[0] != '\0' && strpbrk(value, " \"\\\t\n") == NULL;
@@ -277,4 +283,12 @@ void line_end(struct line_out *out)
     fputc('\n', out->to);
     json_decref(out->object);
     out->object = NULL;
+}
+
+void line_unreadable(struct line_out *out, const char *because, bool *damaged)
+{
+    *damaged = true;
+    line_begin(out, "damaged");
+    line_text(out, "because", because);
+    line_end(out);
 }

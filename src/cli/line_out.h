@@ -27,6 +27,11 @@ struct line_out {
 
 void line_begin(struct line_out *out, const char *kind);
 void line_i64(struct line_out *out, const char *key, int64_t value);
+struct line_number {
+    const char *key;
+    int64_t value;
+};
+void line_numbers(struct line_out *out, const struct line_number *numbers, uint32_t count);
 void line_u64(struct line_out *out, const char *key, uint64_t value);
 void line_text(struct line_out *out, const char *key, const char *value);
 /* Any bytes: printable text as it is, quoted, other bytes as \xNN; null as such. In JSON bytes that are no UTF-8 stand
@@ -41,5 +46,7 @@ void line_message(struct line_out *out, const char *key, const struct message_ty
 void line_pairs_begin(struct line_out *out, const char *key);
 void line_pair(struct line_out *out, const char *key, struct bytes name, struct bytes value);
 void line_end(struct line_out *out);
+/* A line of its own: what was to be shown cannot be read. Sets *damaged. */
+void line_unreadable(struct line_out *out, const char *because, bool *damaged);
 
 #endif

@@ -8,6 +8,7 @@
 #include "cli/log_command.h"
 #include "cli/log_decode.h"
 #include "cli/log_dump_files.h"
+#include "cli/log_journal.h"
 #include "cli/log_target.h"
 #include "partition/batch_walk.h"
 #include "partition/text_file.h"
@@ -164,6 +165,8 @@ static enum err dump_file(struct dump *dump, const char *dir, const char *name, 
         err = dump_batches(dump, path.text, decoder, base_offset);
     else if (kind == LOG_FILE_METADATA_SNAPSHOT)
         err = dump_batches(dump, path.text, dump->decoder_given ? dump->decoder : DECODE_METADATA, 0);
+    else if (kind == LOG_FILE_JOURNAL)
+        err = log_journal_dump(&dump->fs, &dump->out, dir, name, &dump->damaged);
     else
         err = log_dump_small(&dump->fs, &dump->out, dir, name, kind, base_offset, &dump->damaged);
     if (err == ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT) {

@@ -1,6 +1,7 @@
 #include "cli/log_dump_files.h"
 
 #include "base/big_endian.h"
+#include "cli/log_journal.h"
 #include "partition/damage.h"
 #include "partition/epoch_cache.h"
 #include "partition/offset_index.h"
@@ -10,14 +11,6 @@
 #include "partition/txn_index.h"
 
 enum { FILE_BYTES_MAX = 1024 * 1024 * 1024 };
-
-static void put_unreadable(struct line_out *out, const char *why, bool *damaged)
-{
-    *damaged = true;
-    line_begin(out, "damaged");
-    line_text(out, "because", why);
-    line_end(out);
-}
 
 /* --- indexes: entries of one size each --- */
 
@@ -73,7 +66,7 @@ static void put_entries(struct line_out *out, struct bytes content, size_t entry
         put(out, content.data + at, base_offset);
     }
     if (whole < content.size)
-        put_unreadable(out, "the file ends within an entry", damaged);
+        line_unreadable(out, "the file ends within an entry", damaged);
 }
 
 /* --- others --- */
@@ -86,7 +79,7 @@ static enum err put_producers(struct line_out *out, struct bytes content, bool *
     producer_state_init(&state, 0);
     err = producer_state_parse(&state, content);
     if (err == ERR_DAMAGED) {
-        put_unreadable(out, "version, checksum or size disagree", damaged);
+        line_unreadable(out, "version, checksum or size disagree", damaged);
         err = ERR_OK;
     }
     list_each (&state.by_age, node) {
@@ -94,16 +87,19 @@ static enum err put_producers(struct line_out *out, struct bytes content, bool *
         const struct producer_batch none = {.last_sequence = -1, .last_offset = -1};
         const struct producer_batch *last =
             producer->batch_count == 0 ? &none : &producer->batches[producer->batch_count - 1];
+        const struct line_number numbers[] = {
+            {"producer_id", producer->id},
+            {"producer_epoch", producer->epoch},
+            {"last_sequence", last->last_sequence},
+            {"last_offset", last->last_offset},
+            {"offset_delta", last->offset_delta},
+            {"timestamp", producer->last_timestamp},
+            {"coordinator_epoch", producer->coordinator_epoch},
+            {"txn_first_offset", producer->txn_first_offset},
+        };
 
         line_begin(out, "producer");
-        line_i64(out, "producer_id", producer->id);
-        line_i64(out, "producer_epoch", producer->epoch);
-        line_i64(out, "last_sequence", last->last_sequence);
-        line_i64(out, "last_offset", last->last_offset);
-        line_i64(out, "offset_delta", last->offset_delta);
-        line_i64(out, "timestamp", producer->last_timestamp);
-        line_i64(out, "coordinator_epoch", producer->coordinator_epoch);
-        line_i64(out, "txn_first_offset", producer->txn_first_offset);
+        line_numbers(out, numbers, sizeof(numbers) / sizeof(numbers[0]));
         line_end(out);
     }
     producer_state_deinit(&state);
@@ -116,8 +112,8 @@ static enum err put_damage(struct line_out *out, struct bytes content, bool *dam
     enum err err = damage_parse(&damage, content);
 
     if (err == ERR_DAMAGED || err == ERR_UNSUPPORTED_VERSION) {
-        put_unreadable(out, err == ERR_DAMAGED ? "magic, checksum or size disagree" : "it is of a later build",
-                       damaged);
+        line_unreadable(out, err == ERR_DAMAGED ? "magic, checksum or size disagree" : "it is of a later build",
+                        damaged);
         err = ERR_OK;
     }
     for (uint32_t i = 0; i < damage.count; i++) {
@@ -142,7 +138,7 @@ static enum err put_epochs(struct fs *fs, struct line_out *out, const char *dir,
     enum err err = checkpoint_read_epochs(fs, dir, &epochs);
 
     if (err == ERR_DAMAGED || err == ERR_LIMIT) {
-        put_unreadable(out, "it is no list of epochs that ascend", damaged);
+        line_unreadable(out, "it is no list of epochs that ascend", damaged);
         err = ERR_OK;
     }
     for (uint32_t i = 0; i < epochs.count; i++) {
@@ -161,7 +157,7 @@ static enum err put_offsets(struct fs *fs, struct line_out *out, const char *dir
     enum err err = checkpoint_read_offsets(fs, dir, name, &offsets);
 
     if (err == ERR_DAMAGED || err == ERR_LIMIT) {
-        put_unreadable(out, "it is no checkpoint of version 0, or its count disagrees", damaged);
+        line_unreadable(out, "it is no checkpoint of version 0, or its count disagrees", damaged);
         return ERR_OK;
     }
     for (uint32_t i = 0; i < offsets.count; i++) {
@@ -212,6 +208,9 @@ enum err log_dump_small(struct fs *fs, struct line_out *out, const char *dir, co
     case LOG_FILE_DAMAGE:
         err = put_damage(out, content, damaged);
         break;
+    case LOG_FILE_BOOT_MARK:
+        log_journal_dump_boot_mark(out, content, damaged);
+        break;
     case LOG_FILE_EPOCHS:
         err = put_epochs(fs, out, dir, damaged);
         break;
@@ -222,6 +221,7 @@ enum err log_dump_small(struct fs *fs, struct line_out *out, const char *dir, co
     case LOG_FILE_TEXT:
         put_lines(out, content);
         break;
+    case LOG_FILE_JOURNAL:
     case LOG_FILE_SEGMENT:
     case LOG_FILE_METADATA_SNAPSHOT:
     case LOG_FILE_OTHER:

@@ -10,8 +10,9 @@
 #include "cli/log_command.h"
 #include "cli/log_target.h"
 #include "cli/progress.h"
-#include "partition/journal.h"
+#include "partition/journal_replay.h"
 #include "partition/log_dir.h"
+#include "partition/log_dir_trust.h"
 #include "partition/log_repair.h"
 
 struct repair {
@@ -52,8 +53,48 @@ static void put(struct repair *repair, const struct log_dir_partition *partition
     line_end(out);
 }
 
+/* What the last run left of a directory. */
+struct left {
+    bool clean;
+    int64_t broker_epoch;
+    struct log_dir_trust trust;
+    struct journal_replay *journals; /* NULL: none */
+};
+
+/* What a start would believe (dir_recovery.c). Where this fails nothing has been touched. */
+static enum err left_find(struct repair *repair, struct log_dir *dir, const char *path, struct left *left)
+{
+    struct journal_replay_options options = {.fs = &repair->fs, .log = &repair->log, .log_dir = path};
+    struct log_dir_meta meta;
+    bool clean = false;
+    enum err err = log_dir_read_meta(dir, &meta);
+
+    *left = (struct left){.broker_epoch = -1};
+    if (err == ERR_OK)
+        err = log_dir_has_clean_mark(dir, &clean);
+    if (err == ERR_OK)
+        err = log_dir_judge(&repair->fs, &repair->log, path, clean, &left->trust);
+    if (err != ERR_OK)
+        return err;
+    options.directory_id = meta.directory_id;
+    options.mode = clean || left->trust.discard_journals ? JOURNAL_REPLAY_KEEP : JOURNAL_REPLAY_READ;
+    err = journal_replay_open(&options, &left->journals);
+    if (err == ERR_OK)
+        err = log_dir_take_clean_mark(dir, &left->clean, &left->broker_epoch);
+    /* After a mere kill, too, every checksum above the recovery point is looked at: there is no hurry. */
+    if (left->trust.trust == LOG_TRUST_WRITTEN)
+        left->trust.trust = LOG_TRUST_SYNCED;
+    if (err != ERR_OK || left->journals == NULL || !left->trust.discard_journals)
+        return err;
+    log_warn(&repair->log, "journals discarded, another program has written to the directory since dir=%s", path);
+    err = journal_replay_remove(left->journals);
+    journal_replay_free(left->journals);
+    left->journals = NULL;
+    return err;
+}
+
 static enum err mend(struct repair *repair, const struct partition_env *env, struct log_dir_partition *partition,
-                     bool clean)
+                     const struct left *left)
 {
     struct partition_log_spec spec = {
         .topic = bytes_of_text(partition->topic),
@@ -61,7 +102,9 @@ static enum err mend(struct repair *repair, const struct partition_env *env, str
         .topic_id = partition->topic_id,
         .recovery_point = partition->recovery_point,
         .start_offset = partition->start_offset,
-        .clean = clean,
+        .clean = left->clean,
+        .trust = left->trust.trust,
+        .journals = left->journals,
     };
     struct log_repaired repaired;
     enum err err = ERR_OK;
@@ -122,22 +165,26 @@ static enum err mend_dir(struct repair *repair, const struct log_target *target,
         .log_dir = target->log_dir.text,
     };
     struct log_dir_list list = {0};
-    int64_t broker_epoch = -1;
-    bool clean = false;
+    struct left left = {0};
     bool found = target->kind == LOG_TARGET_DIR;
     enum err err = log_dir_list(dir, &list);
 
     if (err == ERR_OK)
-        err = log_dir_take_clean_mark(dir, &clean, &broker_epoch);
+        err = left_find(repair, dir, target->log_dir.text, &left);
     for (uint32_t i = 0; i < list.count && err == ERR_OK; i++)
         if (is_wanted(target, &list.partitions[i])) {
             found = true;
-            err = mend(repair, &env, &list.partitions[i], clean);
+            err = mend(repair, &env, &list.partitions[i], &left);
         }
     if (err == ERR_OK && found)
         err = checkpoints_write(dir, &list);
-    if (err == ERR_OK && clean)
-        err = log_dir_put_clean_mark(dir, broker_epoch);
+    /* All that they hold is in the segments now, and synced; what they hold for the partitions that were not asked for
+     * waits for the next start. */
+    if (err == ERR_OK && left.journals != NULL && target->kind == LOG_TARGET_DIR)
+        err = journal_replay_remove(left.journals);
+    if (err == ERR_OK && left.clean)
+        err = log_dir_put_clean_mark(dir, left.broker_epoch);
+    journal_replay_free(left.journals);
     log_dir_list_deinit(&list);
     if (err == ERR_OK && !found) {
         fprintf(stderr, "ottla: log %s: %s is no partition of its log directory (the metadata log mends itself)\n",
@@ -145,13 +192,6 @@ static enum err mend_dir(struct repair *repair, const struct log_target *target,
         return ERR_USAGE;
     }
     return err;
-}
-
-/* Gives ERR_BUSY at the first journal. */
-static enum err is_journal(void *context, const char *name, bool is_directory)
-{
-    (void)context;
-    return !is_directory && strncmp(name, JOURNAL_FILE_PREFIX, strlen(JOURNAL_FILE_PREFIX)) == 0 ? ERR_BUSY : ERR_OK;
 }
 
 static enum err mend_target(struct repair *repair, const char *path)
@@ -177,15 +217,6 @@ static enum err mend_target(struct repair *repair, const char *path)
         fprintf(stderr, "ottla: log %s: a broker is running on %s: stop it first (it holds .lock there)\n",
                 name_of(repair), target.log_dir.text);
         return err;
-    }
-    if (err == ERR_OK)
-        err = fs_list(&repair->fs, target.log_dir.text, is_journal, NULL);
-    if (err == ERR_BUSY) { /* a clean stop leaves none */
-        fprintf(stderr,
-                "ottla: log %s: %s has journals, which may hold records that the segments lack: start ottla on it and "
-                "stop it, then try again\n",
-                name_of(repair), target.log_dir.text);
-        err = ERR_USAGE;
     }
     if (err == ERR_OK)
         err = mend_dir(repair, &target, dir);

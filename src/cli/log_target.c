@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "partition/boot_mark.h"
 #include "partition/damage.h"
+#include "partition/journal.h"
 #include "partition/segment.h"
 #include "raftmeta/snapshot.h"
 
@@ -70,6 +72,7 @@ enum log_file_kind log_file_kind_of(const char *name, int64_t *base_offset)
         {"quorum-state", LOG_FILE_TEXT},
         {LOG_CLEAN_FILE, LOG_FILE_TEXT},
         {DAMAGE_FILE, LOG_FILE_DAMAGE},
+        {BOOT_MARK_FILE, LOG_FILE_BOOT_MARK},
     };
     static const struct {
         const char *suffix;
@@ -86,6 +89,8 @@ enum log_file_kind log_file_kind_of(const char *name, int64_t *base_offset)
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (strcmp(name, known[i].name) == 0)
             return known[i].kind;
+    if (strncmp(name, JOURNAL_FILE_PREFIX, sizeof(JOURNAL_FILE_PREFIX) - 1) == 0)
+        return LOG_FILE_JOURNAL;
     if (snapshot_parse_name(name, &id)) {
         *base_offset = id.end_offset;
         return LOG_FILE_METADATA_SNAPSHOT;

@@ -31,6 +31,8 @@ enum log_file_kind {
     LOG_FILE_OFFSETS,  /* the checkpoints of a log directory */
     LOG_FILE_TEXT,     /* meta.properties, quorum-state, .kafka_cleanshutdown */
     LOG_FILE_DAMAGE,
+    LOG_FILE_JOURNAL,
+    LOG_FILE_BOOT_MARK,
     LOG_FILE_OTHER,
 };
 

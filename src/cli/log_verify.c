@@ -217,18 +217,20 @@ static void put_sum(struct verify *verify)
 {
     const struct log_check *check = &verify->check;
     struct line_out *out = &verify->out;
-    int64_t took_ms = (clock_mono_ns(&verify->clock) - verify->progress.began_ns) / 1000000;
+    const struct line_number numbers[] = {
+        {"partitions", (int64_t)verify->partitions},
+        {"segments", (int64_t)check->segments},
+        {"batches", (int64_t)check->batches},
+        {"records", (int64_t)check->records},
+        {"bytes", (int64_t)check->bytes},
+        {"gaps", (int64_t)check->gaps},
+        {"notes", (int64_t)check->notes},
+        {"faults", (int64_t)check->faults},
+        {"took_ms", (clock_mono_ns(&verify->clock) - verify->progress.began_ns) / 1000000},
+    };
 
     line_begin(out, "verified");
-    line_u64(out, "partitions", verify->partitions);
-    line_u64(out, "segments", check->segments);
-    line_u64(out, "batches", check->batches);
-    line_u64(out, "records", check->records);
-    line_u64(out, "bytes", check->bytes);
-    line_u64(out, "gaps", check->gaps);
-    line_u64(out, "notes", check->notes);
-    line_u64(out, "faults", check->faults);
-    line_i64(out, "took_ms", took_ms);
+    line_numbers(out, numbers, sizeof(numbers) / sizeof(numbers[0]));
     line_end(out);
 }
 

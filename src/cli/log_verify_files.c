@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cli/log_journal.h"
 #include "partition/batch_walk.h"
 #include "partition/damage.h"
 #include "partition/epoch_cache.h"
@@ -91,6 +92,8 @@ enum err log_verify_file(struct log_check *check, const char *dir, const char *n
         return verify_snapshot(check, dir, name);
     case LOG_FILE_TEXT:
         return verify_text(check, dir, name);
+    case LOG_FILE_JOURNAL:
+        return log_journal_verify(check, dir, name);
     case LOG_FILE_OFFSETS:
         err = checkpoint_read_offsets(check->fs, dir, name, &offsets);
         break;

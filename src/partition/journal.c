@@ -194,6 +194,11 @@ void journal_sync_later(struct journal_client *client)
 
 /* --- notes --- */
 
+bool journal_has_elders(const struct journal *journal)
+{
+    return journal->options.history != NULL && atomic_load_explicit(journal->options.history, memory_order_acquire);
+}
+
 static bool note_add(struct journal *journal, enum journal_entry_type type, struct uuid topic_id, int32_t partition,
                      int64_t offset)
 {
@@ -206,12 +211,15 @@ static bool note_add(struct journal *journal, enum journal_entry_type type, stru
         .end_offset = offset,
     };
 
-    return journal_entry_add(journal, &entry);
+    if (!journal_entry_add(journal, &entry))
+        return false;
+    journal->noted = true;
+    return true;
 }
 
 static bool has_history(const struct journal *journal)
 {
-    if (journal->options.has_history)
+    if (journal_has_elders(journal))
         return true;
     for (uint32_t i = 0; i < JOURNAL_FILES_MAX; i++)
         if (journal->files[i].state == JOURNAL_FILE_USED)

@@ -10,14 +10,17 @@
  *               promised to anybody. Files are used, and used again, oldest first: what lies in them together is the
  *               unbroken end of the journal's history.
  * Files         <log dir>/ottla-journal-<reactor>-<n>: plain files, which Kafka ignores; made and filled with zeroes
- * when they are first wanted, so that a sync writes data alone; removed by a clean stop. At the limit  an entry for
- * which there is no room (no file is free yet, the disk is full, a group is as large as it may be) is refused, and its
- * log syncs its own segment as if there were no journal. Failure       a failed sync is final: the journal fails, its
- * directory is reported, and whoever waits hears of it. Threads       the home reactor's.
+ *               when they are first wanted, so that a sync writes data alone; removed by a clean stop.
+ * At the limit  an entry for which there is no room (no file is free yet, the disk is full, a group is as large as it
+ *               may be) is refused, and its log syncs its own segment as if there were no journal. Runs that are all
+ * cut off before their start is settled leave their journals to the next; if elders_max lie there, no file is made
+ * until they are gone. Failure       a failed sync is final: the journal fails, its directory is reported, and whoever
+ * waits hears of it. Threads       the home reactor's.
  */
 #ifndef OTTLA_PARTITION_JOURNAL_H
 #define OTTLA_PARTITION_JOURNAL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -36,9 +39,11 @@ struct journal_file;
 struct journal_options {
     uint32_t reactor;
     struct uuid directory_id;
-    uint64_t generation; /* of the first file: greater than any that lies in the directory */
-    bool has_history;    /* journals of an earlier run lie there */
-    uint64_t bytes_max;  /* of all its files; 0: JOURNAL_BYTES_DEFAULT */
+    uint64_t generation;        /* of the first file: greater than any that lies in the directory */
+    const atomic_bool *history; /* whether journals of earlier runs lie there still; NULL: none ever did */
+    uint32_t elders;            /* how many files those are */
+    uint32_t elders_max;        /* if there are that many, none is made until they are gone; 0: as many as there are */
+    uint64_t bytes_max;         /* of all its files; 0: JOURNAL_BYTES_DEFAULT */
 };
 
 /* Takes no room on the disk yet. env is borrowed for life. */

@@ -139,8 +139,10 @@ static void prepare(struct journal *journal, struct journal_file *file)
     job->make = file->file == NULL;
     file->generation = journal->generation++;
     file->random = rng_u64(journal->env->rng);
-    if (job->make)
+    if (job->make) {
         file->name = file->generation;
+        dir_space_take(journal->env->space, journal->file_bytes);
+    }
     file->state = JOURNAL_FILE_PREPARING;
     journal->preparing = true;
     loop_submit(journal->env->loop, &job->job);
@@ -160,11 +162,31 @@ static struct journal_file *file_to_reuse(const struct journal *journal)
     if (oldest == NULL || oldest == journal_current(journal) || !list_is_empty(&oldest->clients) ||
         (journal->writing && journal->write_job.file == oldest))
         return NULL;
+    /* What made entries history must not go before them, and some of them may lie in the journals of the last run. */
+    if (journal->noted && journal_has_elders(journal))
+        return NULL;
     return oldest;
+}
+
+/* A journal is a matter of speed: it takes nothing of what producers could still write. */
+static bool disk_has_room(const struct journal *journal)
+{
+    const struct dir_space *space = journal->env->space;
+
+    return space == NULL ||
+           atomic_load_explicit(&space->room_bytes, memory_order_relaxed) >= (int64_t)(2 * journal->file_bytes);
+}
+
+/* Every start so far was cut off before it was settled. */
+static bool elders_are_many(const struct journal *journal)
+{
+    return journal->options.elders_max > 0 && journal->options.elders >= journal->options.elders_max;
 }
 
 static struct journal_file *file_to_make(struct journal *journal)
 {
+    if (!disk_has_room(journal) || (elders_are_many(journal) && journal_has_elders(journal)))
+        return NULL;
     for (uint32_t i = 0; i < JOURNAL_FILES_MAX; i++)
         if (journal->files[i].state == JOURNAL_FILE_ABSENT)
             return &journal->files[i];
@@ -188,6 +210,9 @@ void journal_files_provide(struct journal *journal)
         prepare(journal, file);
         return;
     }
+    /* Nobody tells when the elders are gone, or the disk has room. */
+    if (!list_is_empty(&journal->notes_waiting))
+        loop_timer_start(journal->env->loop, &journal->timer, loop_now_ns(journal->env->loop) + JOURNAL_NOTES_AGAIN_NS);
     if (list_first(&journal->used) == NULL)
         return;
     file = LIST_ENTRY(list_first(&journal->used), struct journal_file, order);

@@ -72,6 +72,7 @@ struct journal {
     bool writing;
     bool preparing;
     bool failed;
+    bool noted; /* something besides appends was */
     struct journal_close *closing;
     struct list behind;
     uint32_t syncing;          /* of the logs behind */
@@ -95,6 +96,9 @@ void journal_notes_end(struct list *notes, enum err err);
 /* The log's segments are to be synced when it is its turn. */
 void journal_behind_add(struct journal_client *client);
 void journal_behind_go_on(struct journal *journal);
+
+/* Journals of an earlier run lie beside it still. */
+bool journal_has_elders(const struct journal *journal);
 
 /* --- journal_files.c --- */
 

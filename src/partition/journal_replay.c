@@ -73,6 +73,11 @@ uint64_t journal_replay_generation(const struct journal_replay *replay)
     return replay == NULL ? 0 : replay->generation;
 }
 
+uint32_t journal_replay_file_count(const struct journal_replay *replay)
+{
+    return replay == NULL ? 0 : replay->file_count;
+}
+
 /* --- files --- */
 
 static enum err file_found(void *context, const char *name, bool is_directory)

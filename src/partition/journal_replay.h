@@ -45,6 +45,9 @@ void journal_replay_free(struct journal_replay *replay);
 /* The greatest generation of any file; 0 for NULL. */
 uint64_t journal_replay_generation(const struct journal_replay *replay);
 
+/* How many files there are; 0 for NULL. */
+uint32_t journal_replay_file_count(const struct journal_replay *replay);
+
 /* An entry, but for whose it is. */
 struct journal_replay_entry {
     enum journal_entry_type type; /* JOURNAL_APPEND or JOURNAL_START */

@@ -249,6 +249,18 @@ enum err log_dir_take_clean_mark(struct log_dir *dir, bool *clean, int64_t *brok
     return err;
 }
 
+enum err log_dir_has_clean_mark(struct log_dir *dir, bool *there)
+{
+    struct log_path path;
+    struct fs_info info;
+    enum err err = log_path_in(&path, dir->path, CLEAN_FILE);
+
+    if (err == ERR_OK)
+        err = fs_stat(dir->fs, path.text, &info);
+    *there = err == ERR_OK;
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
 enum err log_dir_put_clean_mark(struct log_dir *dir, int64_t broker_epoch)
 {
     struct text text = {0};

@@ -44,6 +44,8 @@ MUST_CHECK enum err log_dir_write_meta(struct log_dir *dir, const struct log_dir
 /* Whether the last stop was clean, and the broker epoch of then (-1 unknown). Removes the mark, so that a crash from
  * here on counts as one. */
 MUST_CHECK enum err log_dir_take_clean_mark(struct log_dir *dir, bool *clean, int64_t *broker_epoch);
+/* Whether it would be taken. */
+MUST_CHECK enum err log_dir_has_clean_mark(struct log_dir *dir, bool *there);
 /* After all logs are closed and checkpoints written. */
 MUST_CHECK enum err log_dir_put_clean_mark(struct log_dir *dir, int64_t broker_epoch);
 

@@ -11,6 +11,7 @@
 #define PARTITION_PRODUCER_EXPIRY_MS INT64_C(86400000)     /* Kafka's producer.id.expiration.ms */
 #define PARTITION_EXPIRE_EVERY_NS    INT64_C(600000000000) /* Kafka's producer.id.expiration.check.interval.ms */
 #define JOURNAL_MAKE_AGAIN_NS        INT64_C(1000000000) /* after a full disk: logs sync their own segments meanwhile */
+#define JOURNAL_NOTES_AGAIN_NS       INT64_C(50000000)   /* between two looks at whether there is room for a note */
 /* What a cleaning does between two looks at whether it is to go on, read and written together: 2 ms of an I/O thread.
  */
 #define CLEAN_SLICE_BYTES UINT64_C(524288)
@@ -69,7 +70,8 @@ enum {
     /* --- the journal (decision 0012 has the figures) --- */
     JOURNAL_FILES_MAX = 4,                     /* one fills, one is free ahead, two wait for their logs' segments */
     JOURNAL_BYTES_DEFAULT = 128 * 1024 * 1024, /* of one reactor in one directory: a second of small records */
-    JOURNAL_FILE_BYTES_MIN = 64 * 1024,        /* a few groups; smaller ones would be synced all the time */
+    JOURNAL_RUNS_MAX = 2,               /* what lies there of earlier runs: as much as so many whole ones leave */
+    JOURNAL_FILE_BYTES_MIN = 64 * 1024, /* a few groups; smaller ones would be synced all the time */
     JOURNAL_GROUP_BYTES_MAX = 8 * 1024 * 1024, /* what one sync takes at most; further entries are refused */
     JOURNAL_GROUP_BYTES_ENOUGH = 1024 * 1024,  /* it goes to the disk though nobody waits for it */
     JOURNAL_GROUP_BYTES_FIRST = 64 * 1024,

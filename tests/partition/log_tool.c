@@ -4,6 +4,8 @@
  *   log_tool read DIR TOPIC PARTITION [unclean]   every batch, a line each, then offsets, epochs, producers
  *   log_tool write DIR TOPIC PARTITION BATCHES SEGMENT_BYTES
  *                                                 appends that many batches of all codecs, with producers; a clean stop
+ *   log_tool journal DIR TOPIC PARTITION BATCHES SEGMENT_BYTES
+ *                                                 the same with flush.messages=1 and a journal, killed at the end
  *   log_tool transactions DIR TOPIC PARTITION BATCHES SEGMENT_BYTES
  *                                                 transactions of three producers that overlap, every other one aborted
  */
@@ -11,9 +13,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/mem.h"
+#include "partition/boot_mark.h"
 #include "partition/checkpoint.h"
+#include "partition/journal.h"
 #include "partition/log_path.h"
 #include "protocol/record.h"
 #include "world.h"
@@ -84,7 +89,7 @@ static int run_read(bool unclean)
     return err == ERR_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static int run_write(uint32_t batches, int64_t segment_bytes)
+static struct partition_log *write_batches(uint32_t batches, int64_t segment_bytes)
 {
     struct partition_log *log = NULL;
 
@@ -101,8 +106,26 @@ static int run_write(uint32_t batches, int64_t segment_bytes)
                                           .producer_epoch = (int16_t)(i / 3),
                                           .codec = (enum codec)(i % CODEC_COUNT),
                                           .fill = (uint8_t)('a' + i % 26)});
-    world_close(&world, log);
+    return log;
+}
+
+static int run_write(uint32_t batches, int64_t segment_bytes)
+{
+    world_close(&world, write_batches(batches, segment_bytes));
     return EXIT_SUCCESS;
+}
+
+static int run_journal(uint32_t batches, int64_t segment_bytes)
+{
+    struct journal_options options = {.generation = 1, .bytes_max = 64 * 1024 * 1024};
+    struct boot_mark mark = {BOOT_MARK_RUNNING, fs_boot_id(&files)};
+
+    ck_assert_int_eq(boot_mark_write(&files, world.env.log_dir, &mark), ERR_OK);
+    ck_assert_int_eq(journal_new(&world.env, &options, &world.env.journal), ERR_OK);
+    world.env.limits.sync_interval_ns = INT64_C(1000000000000); /* the segments stay behind */
+    world.spec.config.flush_messages = 1;
+    ck_assert_int_eq(world_sync(&world, write_batches(batches, segment_bytes)), ERR_OK);
+    _exit(EXIT_SUCCESS);
 }
 
 static void put(struct partition_log *log, uint8_t *batch, size_t size)
@@ -156,6 +179,8 @@ START_TEST(work)
         result = run_read(arg_count > 5);
     else if (strcmp(args[1], "transactions") == 0)
         result = run_transactions((uint32_t)strtoul(args[5], NULL, 10), strtoll(args[6], NULL, 10));
+    else if (strcmp(args[1], "journal") == 0)
+        result = run_journal((uint32_t)strtoul(args[5], NULL, 10), strtoll(args[6], NULL, 10));
     else
         result = run_write((uint32_t)strtoul(args[5], NULL, 10), strtoll(args[6], NULL, 10));
     world_end(&world);
@@ -168,11 +193,13 @@ int main(int count, char **words)
     TCase *tests = tcase_create("log_tool");
     SRunner *runner = NULL;
     bool reads = count >= 5 && strcmp(words[1], "read") == 0;
-    bool writes = count == 7 && (strcmp(words[1], "write") == 0 || strcmp(words[1], "transactions") == 0);
+    bool writes = count == 7 && (strcmp(words[1], "write") == 0 || strcmp(words[1], "journal") == 0 ||
+                                 strcmp(words[1], "transactions") == 0);
 
     if (!reads && !writes) {
-        fprintf(stderr, "usage: log_tool read DIR TOPIC PARTITION [unclean] | write|transactions DIR TOPIC PARTITION "
-                        "BATCHES SEGMENT_BYTES\n");
+        fprintf(stderr,
+                "usage: log_tool read DIR TOPIC PARTITION [unclean] | write|journal|transactions DIR TOPIC PARTITION "
+                "BATCHES SEGMENT_BYTES\n");
         return 2;
     }
     arg_count = count;

@@ -11,12 +11,14 @@
 
 static struct world world;
 static struct journal_replay *replay;
+static atomic_bool history;
 
 static void journal_begin(void)
 {
+    atomic_init(&history, replay != NULL);
     struct journal_options options = {
         .generation = journal_replay_generation(replay) + 1,
-        .has_history = replay != NULL,
+        .history = &history,
         .bytes_max = 4 * 64 * 1024,
     };
 
@@ -180,6 +182,86 @@ START_TEST(a_failed_sync_promises_nothing)
 }
 END_TEST
 
+/* --- what happens to a log besides appends --- */
+
+enum { OFFSETS_MAX = 4096 };
+
+static int64_t times[OFFSETS_MAX]; /* of the record at each offset: another each time */
+
+static void append_noted(struct partition_log *log, int64_t time)
+{
+    int64_t offset = world_append(
+        &world, log, &(struct batch_make){.value_bytes = (uint32_t)sim_draw(&world.sim, 2000), .timestamp = time});
+
+    ck_assert_int_lt(offset, OFFSETS_MAX);
+    times[offset] = time;
+}
+
+static enum err is_as_noted(void *context, struct bytes batch)
+{
+    struct batch_header header;
+
+    (void)context;
+    batch_header_read(batch.data, &header);
+    ck_assert_int_eq(header.max_timestamp, times[header.base_offset]);
+    return ERR_OK;
+}
+
+struct cut {
+    struct log_truncate op;
+    bool done;
+};
+
+static void was_cut(struct log_truncate *op)
+{
+    LIST_ENTRY(op, struct cut, op)->done = true;
+}
+
+/* Cuts while syncs are under way, and new records at the old offsets: after any power cut a record is the one that was
+ * last appended there, and none that was promised is gone. */
+START_TEST(what_was_cut_does_not_come_back)
+{
+    int64_t time = 1;
+
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct partition_log *log = NULL;
+
+        begin(1000 + seed);
+        log = world_log(&world);
+        for (int life = 0; life < 4; life++) {
+            int64_t synced = 0;
+            int64_t start = 0;
+
+            for (int i = 0; i < 80; i++) {
+                append_noted(log, time++);
+                if (sim_chance(&world.sim, 40))
+                    world_pass(&world, (int64_t)sim_draw(&world.sim, INT64_C(2000000)));
+                if (sim_chance(&world.sim, 6)) {
+                    int64_t first = partition_log_start_offset(log);
+                    int64_t end = partition_log_end_offset(log);
+                    struct cut cut = {.op = {.done = was_cut}};
+
+                    cut.op.offset = first + (int64_t)sim_draw(&world.sim, (uint64_t)(end - first) + 1);
+                    partition_log_truncate(log, &cut.op);
+                    world_run(&world, &cut.done);
+                    ck_assert_int_eq(cut.op.err, ERR_OK);
+                } else if (sim_chance(&world.sim, 3)) {
+                    partition_log_move_start(log, partition_log_synced_offset(log));
+                }
+            }
+            synced = partition_log_synced_offset(log);
+            start = partition_log_start_offset(log);
+            ck_assert_int_eq(restart(log, sim_chance(&world.sim, 80)), ERR_OK);
+            log = open_again();
+            ck_assert_msg(partition_log_end_offset(log) >= synced, "seed=%llu", (unsigned long long)seed);
+            ck_assert_int_le(partition_log_start_offset(log), start > synced ? start : synced);
+            ck_assert_int_eq(partition_log_scan(log, partition_log_start_offset(log), is_as_noted, NULL), ERR_OK);
+        }
+        end(log);
+    }
+}
+END_TEST
+
 /* An unknown version stops the start with a line. */
 START_TEST(a_later_version_is_refused)
 {
@@ -258,4 +340,4 @@ START_TEST(trust_follows_the_marks)
 END_TEST
 
 RUN_TESTS("journal", what_is_written_reads_back, nothing_synced_is_lost, a_failed_sync_promises_nothing,
-          a_later_version_is_refused, trust_follows_the_marks)
+          what_was_cut_does_not_come_back, a_later_version_is_refused, trust_follows_the_marks)
