@@ -21,7 +21,6 @@ enum {
     BLOCK_POOL_BLOCKS_MAX = 16,              /* kept by one loop for large frames to come */
     BLOCK_POOL_BYTES_MAX = 6 * 1024 * 1024,  /* of them: Kafka's five requests of 1 MB in flight, and what is read */
     BLOCK_POOL_SLACK_DIVISOR = 4,            /* a kept block may be larger than asked by this part */
-    TIMER_HEAP_FIRST = 64,                   /* timers it has room for at first; doubles */
     CONNECTION_READ_BYTES_MAX = 64 * 1024,   /* one read: a socket's throughput has peaked by then (limits 1.1) */
     CONNECTION_DIRECT_BYTES_MIN = 32 * 1024, /* larger frames are read where they stay, smaller ones copied there */
     CONNECTION_EXPECTED_BYTES_MAX = 1024 * 1024, /* set aside for a frame as large as the last: producers' batch.size */

@@ -15,9 +15,9 @@
 #include "base/crash.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/timer_heap.h"
 #include "net/io_pool.h"
 #include "net/net_limits.h"
-#include "net/timer_heap.h"
 
 struct reactor {
     struct loop loop;

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "base/net.h"
-#include "net/timer_heap.h"
+#include "base/timer_heap.h"
 
 struct double_loop {
     struct loop loop;

@@ -1,31 +1,11 @@
 #include "raftmeta/transcript.h"
 
 #include <check.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "raftmeta/image_records.h"
-
-void transcript_begin(struct transcript *transcript)
-{
-    transcript->text[0] = 0;
-    transcript->size = 0;
-}
-
-void transcript_say(struct transcript *transcript, const char *format, ...)
-{
-    va_list list;
-    int size = 0;
-
-    va_start(list, format);
-    size = vsnprintf(transcript->text + transcript->size, sizeof(transcript->text) - transcript->size, format, list);
-    va_end(list);
-    ck_assert(size >= 0 && transcript->size + (size_t)size < sizeof(transcript->text));
-    transcript->size += (size_t)size;
-}
 
 static void say_ids(struct transcript *transcript, const char *name, const int32_t *ids, uint32_t count)
 {
@@ -136,29 +116,6 @@ void transcript_delta(struct transcript *transcript, const struct image_delta *d
                    delta->records_changed ? " records" : "");
 }
 
-void transcript_expect(const struct transcript *transcript, const char *name)
-{
-    static char expected[TRANSCRIPT_BYTES_MAX];
-    char path[4096];
-    bool write = getenv("OTTLA_WRITE_TRANSCRIPTS") != NULL;
-    FILE *file = NULL;
-    size_t size = 0;
-
-    (void)snprintf(path, sizeof(path), "%s/transcripts/%s.txt", TEST_FILES_DIR, name);
-    file = fopen(path, write ? "w" : "r");
-    ck_assert_msg(file != NULL, "%s cannot be opened", path);
-    if (write)
-        (void)fwrite(transcript->text, 1, transcript->size, file);
-    else
-        size = fread(expected, 1, sizeof(expected) - 1, file);
-    (void)fclose(file);
-    expected[size] = 0;
-    if (write || strcmp(transcript->text, expected) == 0)
-        return;
-    fprintf(stderr, "%s says:\n%s\ngot:\n%s", path, expected, transcript->text);
-    ck_abort_msg("%s says something else", path);
-}
-
 uint8_t *read_test_file(const char *name, size_t *size)
 {
     enum { TEST_FILE_BYTES_MAX = 1024 * 1024 };
@@ -172,25 +129,4 @@ uint8_t *read_test_file(const char *name, size_t *size)
     *size = fread(data, 1, TEST_FILE_BYTES_MAX, file);
     (void)fclose(file);
     return data;
-}
-
-static void count(struct rng *rng, void *to, size_t size)
-{
-    struct counting_rng *counting = (struct counting_rng *)rng;
-
-    for (size_t i = 0; i < size; i++)
-        ((uint8_t *)to)[i] = counting->next++;
-}
-
-void counting_rng_init(struct counting_rng *rng)
-{
-    *rng = (struct counting_rng){.rng = {.fill = count}};
-}
-
-struct uuid test_uuid(uint8_t last)
-{
-    struct uuid id = {{0}};
-
-    id.bytes[UUID_BYTES - 1] = last;
-    return id;
 }

@@ -1,13 +1,13 @@
 /*
- * timer_heap: the armed timers of one loop, the first due on top. A timer knows its slot, so moving and stopping one
- * needs no search.
+ * timer_heap: the armed timers of one owner (a loop, a coordinator), the first due on top. A timer knows its slot, so
+ * moving and stopping one needs no search.
  *
  * Memory   the heap grows well before it is full; what fails is tried again with the next timer, and only a heap that
  *          is full with no memory to be had is fatal.
- * Threads  the loop's own.
+ * Threads  the owner's.
  */
-#ifndef OTTLA_NET_TIMER_HEAP_H
-#define OTTLA_NET_TIMER_HEAP_H
+#ifndef OTTLA_BASE_TIMER_HEAP_H
+#define OTTLA_BASE_TIMER_HEAP_H
 
 #include <stddef.h>
 

@@ -1,8 +1,9 @@
-#include "net/timer_heap.h"
+#include "base/timer_heap.h"
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "net/net_limits.h"
+
+enum { TIMER_HEAP_FIRST = 64 }; /* timers it has room for at first; doubles */
 
 static void place(struct timer_heap *heap, size_t at, struct loop_timer *timer)
 {

@@ -1,5 +1,5 @@
 /* Rule: the first timer due is always on top, whatever was started, moved and stopped before. */
-#include "net/timer_heap.h"
+#include "base/timer_heap.h"
 
 #include <check.h>
 

@@ -1,0 +1,41 @@
+/*
+ * classic: groups of the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup at all versions; one generation
+ * after another, agreed on in two phases, assignments computed by the member that leads.
+ *
+ *   Empty -> PreparingRebalance -> CompletingRebalance -> Stable -> PreparingRebalance ...; any -> Dead
+ *
+ * Durable  the group's record (generation, protocol, leader, members with subscription and assignment), written when
+ * the leader's assignment is in, when the last member went, and where a static member changes its id. Source groups.md
+ * 2; KIP-62, KIP-345, KIP-394, KIP-814.
+ */
+#ifndef OTTLA_COORDINATOR_CLASSIC_H
+#define OTTLA_COORDINATOR_CLASSIC_H
+
+#include "coordinator/group.h"
+
+void classic_join(struct groups *groups, struct step *step, struct group_op *op);
+void classic_sync(struct groups *groups, struct step *step, struct group_op *op);
+void classic_heartbeat(struct groups *groups, struct step *step, struct group_op *op);
+void classic_leave(struct groups *groups, struct step *step, struct group_op *op);
+void classic_describe(struct groups *groups, struct step *step, struct group_op *op);
+
+MUST_CHECK enum err classic_replay(struct groups *groups, struct bytes key, struct bytes value);
+/* Timers of a group that was loaded begin. */
+void classic_loaded(struct group *group, struct step *step);
+/* Answers whoever waits, and frees it; group->classic is NULL then. step NULL: nobody waits. */
+void classic_unload(struct group *group, struct step *step, enum err why);
+/* Writes the tombstone of the group's record; replay takes it off the group. The group has no members. */
+MUST_CHECK enum err classic_write_tombstone(struct group *group, struct step *step);
+
+struct bytes classic_state_name(const struct classic_group *classic);    /* NULL: Empty */
+struct bytes classic_protocol_type(const struct classic_group *classic); /* "" where there is none */
+bool classic_has_members(const struct classic_group *classic);
+bool classic_is_settled(const struct classic_group *classic); /* nobody is in it or waits, and no record of it stands */
+bool classic_subscribes(const struct classic_group *classic, struct bytes topic, bool *known);
+/* For the expiry: since when it has been Empty, ms since the epoch; -1 unknown. */
+int64_t classic_state_since_ms(const struct classic_group *classic);
+/* Whether that member may commit (groups.md 4.1). A commit counts as a heartbeat where Kafka has it so. */
+MUST_CHECK enum err classic_may_commit(struct group *group, struct step *step, struct bytes member_id,
+                                       struct bytes instance_id, int32_t generation, bool transactional);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * consumer: groups of the consumer protocol (KIP-848): one heartbeat request; the coordinator assigns, and each member
+ * is brought to its target by reconciliation, revoking before anybody else is given.
+ *
+ * Durable  records 3 (group epoch), 5 (member), 6 (target epoch), 7 (target of a member), 8 (current assignment of a
+ *          member), 16 (resolved expression).
+ * Source   groups.md 3; KIP-848.
+ */
+#ifndef OTTLA_COORDINATOR_CONSUMER_H
+#define OTTLA_COORDINATOR_CONSUMER_H
+
+#include "coordinator/group.h"
+
+void consumer_heartbeat(struct groups *groups, struct step *step, struct group_op *op);
+void consumer_describe(struct groups *groups, struct step *step, struct group_op *op);
+/* A classic member in a group of this kind (online migration): called by classic_* where group->kind says so. */
+void consumer_classic_join(struct group *group, struct step *step, struct group_op *op);
+void consumer_classic_sync(struct group *group, struct step *step, struct group_op *op);
+void consumer_classic_heartbeat(struct group *group, struct step *step, struct group_op *op);
+void consumer_classic_leave(struct group *group, struct step *step, struct group_op *op);
+
+/* kind: the key's type; 3 to 8 and 16. */
+MUST_CHECK enum err consumer_replay(struct groups *groups, int16_t kind, struct bytes key, struct bytes value);
+void consumer_loaded(struct group *group, struct step *step);
+void consumer_unload(struct group *group, struct step *step, enum err why);
+/* Tombstones of all its records; replay takes them off. The group has no members. */
+MUST_CHECK enum err consumer_write_tombstones(struct group *group, struct step *step);
+/* The metadata is another: what is subscribed may have changed. */
+void consumer_topics_changed(struct group *group, struct step *step);
+
+struct bytes consumer_state_name(const struct consumer_group *consumer);
+bool consumer_has_members(const struct consumer_group *consumer);
+bool consumer_is_settled(const struct consumer_group *consumer); /* no record of it stands */
+bool consumer_subscribes(const struct consumer_group *consumer, struct bytes topic);
+/* Whether that member may commit (groups.md 4.1); version: of OffsetCommit. */
+MUST_CHECK enum err consumer_may_commit(struct group *group, struct step *step, struct bytes member_id,
+                                        struct bytes instance_id, int32_t epoch, int16_t version, bool transactional);
+/* OffsetFetch v9+: member and epoch given. */
+MUST_CHECK enum err consumer_may_fetch(const struct group *group, struct bytes member_id, int32_t epoch);
+
+#endif

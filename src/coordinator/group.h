@@ -1,0 +1,62 @@
+/*
+ * group: one group id, as the cores share it (groups.c, classic*.c, consumer*.c, offsets*.c). For this room alone.
+ *
+ * Lifetime  made by group_get_or_make when a record of it is replayed, or a member waits to join; group_settle frees it
+ *           when it has neither members nor state nor offsets nor somebody who waits.
+ */
+#ifndef OTTLA_COORDINATOR_GROUP_H
+#define OTTLA_COORDINATOR_GROUP_H
+
+#include "base/map.h"
+#include "base/timer_heap.h"
+#include "coordinator/groups.h"
+
+struct classic_group;
+struct consumer_group;
+struct group_history;
+struct group_offsets;
+
+enum group_kind { GROUP_CLASSIC, GROUP_CONSUMER };
+
+struct group {
+    struct groups *groups;
+    struct bytes id; /* its own copy */
+    enum group_kind kind;
+    struct classic_group *classic;   /* NULL: Empty, and never had members: a group of offsets alone ("simple") */
+    struct consumer_group *consumer; /* kind GROUP_CONSUMER: never NULL */
+    struct group_offsets *offsets;   /* NULL: none */
+    struct group_history *history;   /* NULL: nothing happened yet since the load */
+};
+
+struct groups {
+    const struct group_settings *settings;
+    struct log *log;
+    uint64_t seed;
+    int32_t partition;
+    struct map by_id; /* of struct group */
+    struct timer_heap timers;
+    struct step *step;              /* the one under way, for timers */
+    struct loop_timer expire_timer; /* offsets.retention.check.interval.ms */
+    struct map_u64 transactions; /* by producer id: offsets committed in transactions that have not ended (offsets.c) */
+    uint64_t skipped;            /* records of unknown kinds */
+};
+
+/* NULL: there is none. */
+struct group *group_find(const struct groups *groups, struct bytes id);
+/* ERR_NOMEM. A new one is GROUP_CLASSIC with nothing in it. */
+MUST_CHECK enum err group_get_or_make(struct groups *groups, struct bytes id, struct group **group);
+/* Frees it if there is nothing left of it; true: it is gone. */
+bool group_settle(struct group *group);
+/* Timers of cores: fired runs inside groups_tick, with groups->step set. Armed by monotonic time. */
+void group_timer_start(struct groups *groups, struct loop_timer *timer, int64_t due_ns);
+void group_timer_stop(struct groups *groups, struct loop_timer *timer);
+
+/* The state as Kafka spells it: "Empty", "PreparingRebalance", "Stable", "Assigning" ... */
+struct bytes group_state_name(const struct group *group);
+/* Whether it has members (those that wait to join for the first time count for a classic one). */
+bool group_has_members(const struct group *group);
+/* Whether a member's subscription holds that topic; for OffsetDelete and the expiry. *known: out, false where the
+ * subscription cannot be told (not a consumer group's protocol). */
+bool group_subscribes(const struct group *group, struct bytes topic, bool *known);
+
+#endif

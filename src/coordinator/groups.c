@@ -1,0 +1,295 @@
+#include "coordinator/groups.h"
+
+#include "base/assert.h"
+#include "base/big_endian.h"
+#include "base/mem.h"
+#include "coordinator/classic.h"
+#include "coordinator/consumer.h"
+#include "coordinator/group_history.h"
+#include "coordinator/group_list.h"
+#include "coordinator/offsets.h"
+#include "protocol/gen/consumer_group_metadata_record.h"
+#include "protocol/gen/group_metadata_record.h"
+#include "protocol/gen/offset_commit_record.h"
+
+#define NS_PER_MS INT64_C(1000000)
+
+enum {
+    GROUPS_MAX = 1 << 24, /* of one coordinator: more than memory holds */
+    TRANSACTIONS_MAX = 1 << 24,
+    KEY_VERSION_BYTES = 2,
+    /* Types of keys (on-disk.md 7.1). */
+    KEY_OFFSET_LEGACY = 0,
+    KEY_OFFSET = OFFSET_COMMIT_KEY_API_KEY,
+    KEY_CLASSIC = GROUP_METADATA_KEY_API_KEY,
+    KEY_CONSUMER_FIRST = CONSUMER_GROUP_METADATA_KEY_API_KEY,
+    KEY_CONSUMER_LAST = 8,
+    KEY_CONSUMER_EXPRESSION = 16,
+};
+
+static void expire_fired(struct loop_timer *timer);
+
+enum err groups_new(const struct groups_spec *spec, struct groups **groups)
+{
+    struct groups *made = mem_calloc(1, sizeof(*made));
+    enum err err = ERR_OK;
+
+    if (made == NULL)
+        return ERR_NOMEM;
+    made->settings = spec->settings;
+    made->log = spec->log;
+    made->seed = spec->seed;
+    made->partition = spec->partition;
+    made->expire_timer.fired = expire_fired;
+    map_init(&made->by_id, spec->seed, GROUPS_MAX);
+    map_u64_init(&made->transactions, spec->seed, TRANSACTIONS_MAX);
+    err = timer_heap_init(&made->timers);
+    if (err != ERR_OK) {
+        mem_free(made);
+        return err;
+    }
+    *groups = made;
+    return ERR_OK;
+}
+
+static void free_group(struct group *group)
+{
+    classic_unload(group, NULL, ERR_OK);
+    consumer_unload(group, NULL, ERR_OK);
+    offsets_free(group);
+    group_history_free(group);
+    mem_free((void *)(uintptr_t)group->id.data);
+    mem_free(group);
+}
+
+void groups_free(struct groups *groups)
+{
+    uint32_t cursor = 0;
+    void *value = NULL;
+
+    if (groups == NULL)
+        return;
+    while (map_next(&groups->by_id, &cursor, NULL, &value))
+        free_group(value);
+    map_deinit(&groups->by_id);
+    offsets_unload(groups);
+    map_u64_deinit(&groups->transactions);
+    timer_heap_deinit(&groups->timers);
+    mem_free(groups);
+}
+
+uint32_t groups_count(const struct groups *groups)
+{
+    return map_count(&groups->by_id);
+}
+
+struct group *group_find(const struct groups *groups, struct bytes id)
+{
+    return map_get(&groups->by_id, id);
+}
+
+enum err group_get_or_make(struct groups *groups, struct bytes id, struct group **group)
+{
+    struct group *made = group_find(groups, id);
+    uint8_t *copy = NULL;
+    enum err err = ERR_OK;
+
+    if (made != NULL) {
+        *group = made;
+        return ERR_OK;
+    }
+    made = mem_calloc(1, sizeof(*made));
+    copy = (uint8_t *)mem_copy_text(id.data, id.size);
+    if (made == NULL || copy == NULL) {
+        err = ERR_NOMEM;
+        goto out;
+    }
+    made->groups = groups;
+    made->id = (struct bytes){copy, id.size};
+    made->kind = GROUP_CLASSIC;
+    err = map_insert(&groups->by_id, made->id, made);
+    if (err != ERR_OK)
+        goto out;
+    *group = made;
+    made = NULL;
+    copy = NULL;
+out:
+    mem_free(copy);
+    mem_free(made);
+    return err;
+}
+
+static bool is_settled(const struct group *group)
+{
+    if (group->classic != NULL && !classic_is_settled(group->classic))
+        return false;
+    if (group->consumer != NULL && !consumer_is_settled(group->consumer))
+        return false;
+    return offsets_is_empty(group);
+}
+
+bool group_settle(struct group *group)
+{
+    if (!is_settled(group))
+        return false;
+    (void)map_remove(&group->groups->by_id, group->id);
+    free_group(group);
+    return true;
+}
+
+void group_timer_start(struct groups *groups, struct loop_timer *timer, int64_t due_ns)
+{
+    timer_heap_start(&groups->timers, timer, due_ns);
+}
+
+void group_timer_stop(struct groups *groups, struct loop_timer *timer)
+{
+    timer_heap_stop(&groups->timers, timer);
+}
+
+struct bytes group_state_name(const struct group *group)
+{
+    return group->kind == GROUP_CONSUMER ? consumer_state_name(group->consumer) : classic_state_name(group->classic);
+}
+
+bool group_has_members(const struct group *group)
+{
+    if (group->kind == GROUP_CONSUMER)
+        return consumer_has_members(group->consumer);
+    return group->classic != NULL && classic_has_members(group->classic);
+}
+
+bool group_subscribes(const struct group *group, struct bytes topic, bool *known)
+{
+    if (group->kind == GROUP_CONSUMER) {
+        *known = true;
+        return consumer_subscribes(group->consumer, topic);
+    }
+    *known = true;
+    return group->classic != NULL && classic_subscribes(group->classic, topic, known);
+}
+
+enum err groups_replay(struct groups *groups, int64_t producer_id, struct bytes key, struct bytes value)
+{
+    int16_t kind = 0;
+
+    if (key.size < KEY_VERSION_BYTES)
+        return ERR_DAMAGED;
+    kind = (int16_t)big_endian_load_u16(key.data);
+    if (kind == KEY_OFFSET_LEGACY || kind == KEY_OFFSET)
+        return offsets_replay(groups, producer_id, kind, key, value);
+    if (kind == KEY_CLASSIC)
+        return classic_replay(groups, key, value);
+    if ((kind >= KEY_CONSUMER_FIRST && kind <= KEY_CONSUMER_LAST) || kind == KEY_CONSUMER_EXPRESSION)
+        return consumer_replay(groups, kind, key, value);
+    groups->skipped++;
+    return ERR_OK;
+}
+
+enum err groups_replay_marker(struct groups *groups, int64_t producer_id, bool committed)
+{
+    return offsets_replay_marker(groups, producer_id, committed);
+}
+
+void groups_loaded(struct groups *groups, struct step *step)
+{
+    uint32_t cursor = 0;
+    void *value = NULL;
+
+    groups->step = step;
+    while (map_next(&groups->by_id, &cursor, NULL, &value)) {
+        struct group *group = value;
+
+        if (group->kind == GROUP_CONSUMER)
+            consumer_loaded(group, step);
+        else if (group->classic != NULL)
+            classic_loaded(group, step);
+    }
+    group_timer_start(groups, &groups->expire_timer, step->now_ns + groups->settings->offsets_check_ms * NS_PER_MS);
+    groups->step = NULL;
+}
+
+void groups_unload(struct groups *groups, struct step *step, enum err why)
+{
+    uint32_t cursor = 0;
+    void *value = NULL;
+
+    while (map_next(&groups->by_id, &cursor, NULL, &value)) {
+        classic_unload(value, step, why);
+        consumer_unload(value, step, why);
+    }
+    group_timer_stop(groups, &groups->expire_timer);
+}
+
+void groups_ask(struct groups *groups, struct step *step, struct group_op *op)
+{
+    static void (*const decide[GROUP_ASK_COUNT])(struct groups *, struct step *, struct group_op *) = {
+        [ASK_JOIN_GROUP] = classic_join,
+        [ASK_SYNC_GROUP] = classic_sync,
+        [ASK_HEARTBEAT] = classic_heartbeat,
+        [ASK_LEAVE_GROUP] = classic_leave,
+        [ASK_DESCRIBE_GROUP] = classic_describe,
+        [ASK_LIST_GROUPS] = group_list_ask,
+        [ASK_DELETE_GROUP] = offsets_delete_group,
+        [ASK_OFFSET_COMMIT] = offsets_commit,
+        [ASK_TXN_OFFSET_COMMIT] = offsets_txn_commit,
+        [ASK_OFFSET_FETCH] = offsets_fetch,
+        [ASK_OFFSET_DELETE] = offsets_delete,
+        [ASK_CONSUMER_HEARTBEAT] = consumer_heartbeat,
+        [ASK_CONSUMER_DESCRIBE] = consumer_describe,
+        [ASK_HISTORY] = group_history_ask,
+    };
+
+    assert(op->ask < GROUP_ASK_COUNT && decide[op->ask] != NULL);
+    list_node_init(&op->op.node);
+    op->op.err = ERR_OK;
+    groups->step = step;
+    decide[op->ask](groups, step, op);
+    groups->step = NULL;
+}
+
+int64_t groups_due_ns(const struct groups *groups)
+{
+    const struct loop_timer *first = timer_heap_first(&groups->timers);
+
+    return first == NULL ? INT64_MAX : first->due_ns;
+}
+
+void groups_tick(struct groups *groups, struct step *step)
+{
+    struct loop_timer *first = NULL;
+
+    groups->step = step;
+    while (step->err == ERR_OK && (first = timer_heap_first(&groups->timers)) != NULL &&
+           first->due_ns <= step->now_ns) {
+        timer_heap_stop(&groups->timers, first);
+        first->fired(first);
+    }
+    groups->step = NULL;
+}
+
+static void expire_fired(struct loop_timer *timer)
+{
+    struct groups *groups = (struct groups *)(void *)((char *)timer - offsetof(struct groups, expire_timer));
+
+    group_timer_start(groups, timer, groups->step->now_ns + groups->settings->offsets_check_ms * NS_PER_MS);
+    offsets_expire(groups, groups->step);
+}
+
+void groups_topics_changed(struct groups *groups, struct step *step, const struct group_topic *deleted,
+                           uint32_t deleted_count)
+{
+    uint32_t cursor = 0;
+    void *value = NULL;
+
+    groups->step = step;
+    for (uint32_t i = 0; i < deleted_count && step->err == ERR_OK; i++)
+        offsets_topic_deleted(groups, step, &deleted[i]);
+    while (step->err == ERR_OK && map_next(&groups->by_id, &cursor, NULL, &value)) {
+        struct group *group = value;
+
+        if (group->kind == GROUP_CONSUMER)
+            consumer_topics_changed(group, step);
+    }
+    groups->step = NULL;
+}

@@ -1,0 +1,31 @@
+/*
+ * offsets: what groups have committed. Records 1 (and 0, read only); commits in transactions wait for their marker.
+ *
+ * Source  groups.md 4; KIP-211, KIP-447, KIP-496.
+ */
+#ifndef OTTLA_COORDINATOR_OFFSETS_H
+#define OTTLA_COORDINATOR_OFFSETS_H
+
+#include "coordinator/group.h"
+
+void offsets_commit(struct groups *groups, struct step *step, struct group_op *op);
+void offsets_txn_commit(struct groups *groups, struct step *step, struct group_op *op);
+void offsets_fetch(struct groups *groups, struct step *step, struct group_op *op);
+void offsets_delete(struct groups *groups, struct step *step, struct group_op *op);
+/* DeleteGroups: tombstones of its offsets and of its own records. */
+void offsets_delete_group(struct groups *groups, struct step *step, struct group_op *op);
+
+/* kind: the key's type, 0 or 1. */
+MUST_CHECK enum err offsets_replay(struct groups *groups, int64_t producer_id, int16_t kind, struct bytes key,
+                                   struct bytes value);
+MUST_CHECK enum err offsets_replay_marker(struct groups *groups, int64_t producer_id, bool committed);
+/* Tombstones of what is too old, by the rule of each group's kind; as much as one step has room for, the rest later. */
+void offsets_expire(struct groups *groups, struct step *step);
+/* Tombstones of what was committed for topics that are gone. */
+void offsets_topic_deleted(struct groups *groups, struct step *step, const struct group_topic *topic);
+void offsets_free(struct group *group);
+bool offsets_is_empty(const struct group *group);
+/* All of it, and what transactions hold pending. */
+void offsets_unload(struct groups *groups);
+
+#endif
