@@ -218,6 +218,13 @@ static enum err offsets_read(struct fs *fs, const char *log_dir, const char *nam
     return err == ERR_NOMEM ? err : ERR_OK;
 }
 
+static enum err is_journal(void *context, const char *name, bool is_directory)
+{
+    if (!is_directory && strncmp(name, JOURNAL_FILE_PREFIX, sizeof(JOURNAL_FILE_PREFIX) - 1) == 0)
+        *(bool *)context = true;
+    return ERR_OK;
+}
+
 enum err log_dir_facts_read(struct fs *fs, const char *log_dir, struct log_dir_facts *facts)
 {
     struct log_path path;
@@ -227,6 +234,8 @@ enum err log_dir_facts_read(struct fs *fs, const char *log_dir, struct log_dir_f
     *facts = (struct log_dir_facts){0};
     facts->in_use = log_path_in(&path, log_dir, LOG_LOCK_FILE) == ERR_OK && fs_is_locked(fs, path.text);
     facts->clean = log_path_in(&path, log_dir, LOG_CLEAN_FILE) == ERR_OK && fs_stat(fs, path.text, &info) == ERR_OK;
+    if (fs_list(fs, log_dir, is_journal, &facts->has_journals) != ERR_OK)
+        facts->has_journals = false;
     err = offsets_read(fs, log_dir, "recovery-point-offset-checkpoint", &facts->recovery_points,
                        &facts->recovery_points_there);
     if (err == ERR_OK)

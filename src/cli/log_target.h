@@ -69,8 +69,9 @@ void log_names_deinit(struct log_names *names);
 
 /* The state of a log directory, as its own files tell it. */
 struct log_dir_facts {
-    bool in_use; /* a broker, or another of these commands, has its lock */
-    bool clean;  /* it was stopped cleanly */
+    bool in_use;       /* a broker, or another of these commands, has its lock */
+    bool clean;        /* it was stopped cleanly */
+    bool has_journals; /* which may hold what the segments lack */
     bool recovery_points_there;
     struct checkpoint_offsets recovery_points;
     bool starts_there;

@@ -122,28 +122,36 @@ enum err log_verify_file(struct log_check *check, const char *dir, const char *n
     return ERR_OK;
 }
 
-static void judge(struct log_check *check, const char *log_dir, const char *name, struct bytes topic, int32_t partition,
-                  int64_t offset, int64_t end_offset)
+struct promised {
+    const char *log_dir;
+    struct bytes topic;
+    int32_t partition;
+    int64_t end_offset;
+};
+
+static void judge(struct log_check *check, const struct promised *by, const char *name, int64_t offset,
+                  bool journals_count)
 {
-    if (offset > end_offset)
-        log_check_say(check, LOG_FAULT, log_dir, name, -1, offset,
-                      "promises more than there is of %.*s-%" PRId32 ", which ends at %" PRId64, BYTES_PRINTF(topic),
-                      partition, end_offset);
+    if (offset > by->end_offset)
+        log_check_say(check, journals_count ? LOG_NOTE : LOG_FAULT, by->log_dir, name, -1, offset,
+                      "promises more than there is of %.*s-%" PRId32 ", which ends at %" PRId64 "%s",
+                      BYTES_PRINTF(by->topic), by->partition, by->end_offset,
+                      journals_count ? "; the journals may hold the rest" : "");
 }
 
 void log_verify_checkpoints(struct log_check *check, const struct log_target *target, const struct log_dir_facts *facts,
                             struct bytes topic, int32_t partition, const struct log_checked *checked)
 {
-    const char *log_dir = target->log_dir.text;
+    struct promised by = {target->log_dir.text, topic, partition, checked->end_offset};
 
     if (facts->in_use) /* they are written now and then */
         return;
-    judge(check, log_dir, "recovery-point-offset-checkpoint", topic, partition,
-          log_facts_find(&facts->recovery_points, topic, partition), checked->end_offset);
-    judge(check, log_dir, "log-start-offset-checkpoint", topic, partition,
-          log_facts_find(&facts->starts, topic, partition), checked->end_offset);
-    judge(check, log_dir, "replication-offset-checkpoint", topic, partition,
-          log_facts_find(&facts->high_watermarks, topic, partition), checked->end_offset);
+    judge(check, &by, "recovery-point-offset-checkpoint", log_facts_find(&facts->recovery_points, topic, partition),
+          false);
+    judge(check, &by, "log-start-offset-checkpoint", log_facts_find(&facts->starts, topic, partition),
+          facts->has_journals);
+    judge(check, &by, "replication-offset-checkpoint", log_facts_find(&facts->high_watermarks, topic, partition),
+          facts->has_journals);
 }
 
 static void strangers_in(struct log_check *check, const char *log_dir, const char *name,
