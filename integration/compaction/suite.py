@@ -1,0 +1,148 @@
+"""The same log compacted by Apache Kafka 4.4 and by us: what is left is the same, and Kafka goes on with ours."""
+
+import shutil
+import time
+
+from harness import broker
+from harness.runner import Different, ottla_only
+from wire.client import Client
+from whole_node.filling import until
+from whole_node.suite import FORMAT, take_over
+
+from . import asking, filling
+
+NEEDS = ("kafka",)
+NEEDS_BROKER = False
+CONFIG = {"log.cleaner.backoff.ms": 200, "log.retention.check.interval.ms": 300, "log.initial.task.delay.ms": 300,
+          # Kafka takes over where we left it once our session is over: it cannot know that we are gone.
+          "broker.session.timeout.ms": 1500, "broker.heartbeat.interval.ms": 300,
+          "transaction.state.log.num.partitions": 3, "offsets.topic.num.partitions": 3,
+          "transaction.abort.timed.out.transaction.cleanup.interval.ms": 3600000}
+SET, INVALID_RECORD = 0, 87
+STAYS = ("big", "deleted", "lag", "txns-open")   # nothing more of them may be cleaned, or nothing more is written
+
+
+def alter(clients, topic, **configs):
+    entries = [{"Name": key.replace("_", "."), "ConfigOperation": SET, "Value": str(value)}
+               for key, value in configs.items()]
+    for client in clients:
+        answer = client.call("IncrementalAlterConfigs", 1, {"ValidateOnly": False, "Resources": [
+            {"ResourceType": 2, "ResourceName": topic, "Configs": entries}]})["Responses"][0]
+        if answer["ErrorCode"] != 0:
+            raise Different(f"{topic} {configs}: {answer}")
+
+
+def cleaned(node, topics):
+    """{topic: how far it was cleaned}."""
+    path = node.data / "cleaner-offset-checkpoint"
+    lines = path.read_text(encoding="ascii").splitlines()[2:] if path.exists() else []
+    found = {line.split()[0]: int(line.split()[2]) for line in lines}
+    return {topic: found.get(topic, -1) for topic in topics}
+
+
+def clean(nodes, clients, topics, before):
+    """Both clean all topics once; how far that went, which must be the same."""
+    for kind, topic in topics.items():
+        if kind == "overdue":
+            alter(clients, topic, max_compaction_lag_ms=3600000)
+        else:
+            alter(clients, topic, min_cleanable_dirty_ratio="0.0001")
+
+    def done():
+        """both cleaners' turn"""
+        found = [cleaned(node, topics.values()) for node in nodes]
+        return found if all(each[topic] > before[topic] for each in found for topic in topics.values()) else None
+    try:
+        until(done, 20)
+    except AssertionError:
+        raise Different(f"not cleaned: {[cleaned(node, topics.values()) for node in nodes]}, before {before}") from None
+    time.sleep(1)                                   # no other cleaning follows
+    ours, theirs = (cleaned(node, topics.values()) for node in nodes)
+    if ours != theirs:
+        raise Different(f"cleaned up to {ours}, Kafka {theirs}")
+    for kind, topic in topics.items():
+        alter(clients, topic, min_cleanable_dirty_ratio="1.0")
+        if kind == "overdue":
+            alter(clients, topic, max_compaction_lag_ms=9223372036854775807)
+    return ours
+
+
+def same(what, ours, theirs):
+    """Two lists or dicts of the same."""
+    if ours == theirs:
+        return
+    if isinstance(theirs, dict):
+        found = [f"{key}: ours {ours.get(key)}, Kafka's {theirs.get(key)}" for key in {**theirs, **ours}
+                 if ours.get(key) != theirs.get(key)]
+    else:
+        lacking, more = set(theirs) - set(ours), set(ours) - set(theirs)
+        found = [line for line in ([f"only Kafka: {x}" for x in theirs if x in lacking][:8] +
+                                   [f"only ours: {x}" for x in ours if x in more][:8])]
+    raise Different(f"{what}: {len(ours)} and {len(theirs)}, {len(found)} differ:\n" + "\n".join(map(str, found[:16])))
+
+
+def compare(env, nodes, clients, topics, what):
+    """Files and answers."""
+    for kind, topic in topics.items():
+        files = [asking.dump(env, node.topic_folder(topic)) for node in nodes]
+        same(f"{what}, {kind}, records", files[0][0], files[1][0])
+        same(f"{what}, {kind}, segments", files[0][1], files[1][1])
+        for level in (0, 1):
+            found = [asking.batches_of(client, topic, level) for client in clients]
+            same(f"{what}, {kind}, read at isolation {level}", found[0][0], found[1][0])
+            same(f"{what}, {kind}, marks at isolation {level}", found[0][1], found[1][1])
+        times = asking.times_of(found[1][0])
+        answers = [asking.offsets(client, topic, times) for client in clients]
+        if any(path.stat().st_size == 0 for path in nodes[0].topic_folder(topic).glob("*.log")):
+            asking.mind_empty_segments(*answers, found[0][0])
+        same(f"{what}, {kind}, offsets", *answers)
+        for node in nodes:
+            asking.check_indexes(env, node.topic_folder(topic), isinstance(node, broker.Kafka))
+
+
+@ottla_only
+def test_same_as_kafka(env):
+    """Keys, tombstones, every codec, producers, transactions with their markers, lags: what Kafka's cleaner leaves of a
+    log, ours leaves of its copy, twice over; look-ups agree; Kafka then serves our files as we do."""
+    kafka = broker.Kafka(env.folder / "kafka", CONFIG)
+    kafka.format_options = FORMAT
+    again = broker.Kafka(env.folder / "again", CONFIG)
+    ours = take_over(env, again)
+    ours.config.update(CONFIG)
+    try:
+        kafka.start()
+        with Client(kafka) as client:
+            topics = filling.Inputs(env, kafka, client).fill()
+            ids = client.ids
+        kafka.stop()
+        shutil.copytree(kafka.data, again.data)
+        kafka.start()
+        ours.start()
+        nodes = (ours, kafka)
+        with Client(ours) as mine, Client(kafka) as theirs:
+            clients = (mine, theirs)
+            for each in clients:
+                each.ids = ids
+                each.await_leaders(topics["codecs"], 1)
+            alter(clients, topics["deleted"], retention_ms=7 * filling.DAY_MS)
+            until(lambda: all(each.list_offsets(topics["deleted"], -2)[1] > 0 for each in clients), 20)
+            once = clean(nodes, clients, topics, {topic: -1 for topic in topics.values()})
+            compare(env, nodes, clients, topics, "cleaned once")
+            env.see("null keys", [each.produce(topics["producers"], [(None, b"x")])["ErrorCode"] for each in clients],
+                    [INVALID_RECORD] * 2)
+            filling.more(clients, topics)
+            time.sleep(1.5)                         # what was rolled is synced meanwhile: all of it can be cleaned at once
+            changed = {kind: topic for kind, topic in topics.items() if kind not in STAYS}
+            clean(nodes, clients, changed, once)
+            compare(env, nodes, clients, topics, "cleaned twice")
+        ours.stop()
+        again.start()
+        with Client(again) as mine, Client(kafka) as theirs:
+            for each in (mine, theirs):
+                each.ids = ids
+                each.await_leaders(topics["codecs"], 1)
+            compare(env, (again, kafka), (mine, theirs), topics, "Kafka on ours")
+        again.stop()
+    finally:
+        for node in (kafka, again, ours):
+            node.kill()
