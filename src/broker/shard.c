@@ -346,6 +346,8 @@ static void closed(struct partition_close *op)
         if (!hosted->deleted)
             atomic_store(&shard->broker->dirs[hosted->dir].close_failed, true);
         log_error(&shard->broker->log, "partition closed badly err=%s", err_name(op->err));
+    } else if (hosted->end_note != NULL) { /* all of it is synced */
+        hosted->end_note->recovery_point = hosted->end_note->end_offset;
     }
     mem_free(hosted);
     shard->closing--;
@@ -388,7 +390,7 @@ void shard_close(struct shard *shard, void (*settled)(struct shard *shard))
     for (uint32_t cursor = 0; map_next(&shard->hosted, &cursor, NULL, &value);) {
         struct hosted *hosted = value;
 
-        if (!shard_can_note(hosted) || shard_note(shard, hosted, true) != ERR_OK)
+        if (!shard_can_note(hosted) || shard_note(shard, hosted, &hosted->end_note) != ERR_OK)
             atomic_store(&shard->broker->dirs[hosted->dir].close_failed, true);
         unhost(shard, hosted, false);
     }

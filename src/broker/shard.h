@@ -47,12 +47,13 @@ struct hosted {
     struct partition_key key;
     struct partition *partition; /* NULL once it is being closed */
     struct partition_close close;
-    uint32_t dir; /* index of its log directory */
-    bool loading; /* its files are still being opened */
-    bool failed;  /* it could not be opened */
-    bool leads;   /* this node leads it, as of the image */
-    bool deleted; /* it goes because its topic went */
-    bool found;   /* its files were there at the start */
+    uint32_t dir;                    /* index of its log directory */
+    bool loading;                    /* its files are still being opened */
+    bool failed;                     /* it could not be opened */
+    bool leads;                      /* this node leads it, as of the image */
+    bool deleted;                    /* it goes because its topic went */
+    bool found;                      /* its files were there at the start */
+    struct partition_note *end_note; /* of the stop: its recovery point is the end once the close has synced all */
 };
 
 /* A log directory as seen from one shard. */
@@ -70,6 +71,7 @@ struct partition_note {
     uint32_t dir;
     int32_t index;
     int64_t recovery_point; /* everything below was synced */
+    int64_t end_offset;
     int64_t start_offset;
     int64_t high_watermark;
     int64_t cleaned_offset; /* -1: it was never compacted */
@@ -175,8 +177,8 @@ void shard_accepted(struct shard *shard, struct connection_listener *listener, s
 void shard_drain(struct shard *shard);
 /* Whether its offsets are known. */
 bool shard_can_note(const struct hosted *hosted);
-/* is_end: it is about to be closed cleanly. ERR_NOMEM. */
-MUST_CHECK enum err shard_note(struct shard *shard, const struct hosted *hosted, bool is_end);
+/* note, may be NULL: out, one of the shard's notes. ERR_NOMEM. */
+MUST_CHECK enum err shard_note(struct shard *shard, const struct hosted *hosted, struct partition_note **note);
 /* Notes all partitions that are loaded. ERR_NOMEM: some are missing. */
 MUST_CHECK enum err shard_note_partitions(struct shard *shard);
 void partition_notes_free(struct partition_note *notes);

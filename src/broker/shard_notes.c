@@ -2,7 +2,7 @@
 #include "base/mem.h"
 #include "broker/broker_internal.h"
 
-enum err shard_note(struct shard *shard, const struct hosted *hosted, bool is_end)
+enum err shard_note(struct shard *shard, const struct hosted *hosted, struct partition_note **note)
 {
     const struct partition *partition = hosted->partition;
     struct bytes topic = partition_topic(partition);
@@ -13,13 +13,15 @@ enum err shard_note(struct shard *shard, const struct hosted *hosted, bool is_en
     memcpy(made->topic, topic.data, topic.size);
     made->dir = hosted->dir;
     made->index = partition_index(partition);
-    /* A clean close syncs what is not yet synced. */
-    made->recovery_point = is_end ? partition_end_offset(partition) : partition_recovery_point(partition);
+    made->recovery_point = partition_recovery_point(partition);
+    made->end_offset = partition_end_offset(partition);
     made->start_offset = partition_start_offset(partition);
     made->high_watermark = partition_high_watermark(partition);
     made->cleaned_offset = partition_cleaned_offset(partition);
     made->next = shard->notes;
     shard->notes = made;
+    if (note != NULL)
+        *note = made;
     return ERR_OK;
 }
 
@@ -46,6 +48,6 @@ enum err shard_note_partitions(struct shard *shard)
 
     for (uint32_t cursor = 0; err == ERR_OK && map_next(&shard->hosted, &cursor, NULL, &value);)
         if (shard_can_note(value))
-            err = shard_note(shard, value, false);
+            err = shard_note(shard, value, NULL);
     return err;
 }

@@ -72,5 +72,32 @@ START_TEST(a_stop_does_not_wait_for_who_reads_nothing)
 }
 END_TEST
 
+/* A log that could not be closed cleanly is read again from where it was surely synced. */
+START_TEST(a_bad_close_promises_nothing)
+{
+    struct bytes file;
+    struct uuid topic;
+    enum err err = ERR_OK;
+
+    node_world_begin(&world, 4, 1);
+    topic = node_create_topic(&world, "kept", 1, "index.interval.bytes=0", NULL);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(node_produce(&world, 0, topic, 0, 100, &err), i);
+    world.node.silent = true;
+    sim_fs_set_fault(&world.disk, SIM_FS_FAIL, SIM_FS_OPEN, 1, ERR_NO_DESCRIPTORS);
+    sim_node_stop(&world.node);
+    world.node.silent = false;
+    ck_assert(sim_fs_fault_struck(&world.disk));
+    ck_assert_ptr_null(sim_fs_peek(&world.disk, "/data/.kafka_cleanshutdown").data);
+    file = sim_fs_peek(&world.disk, "/data/recovery-point-offset-checkpoint");
+    ck_assert_ptr_nonnull(memmem(file.data, file.size, "kept 0 ", 7));
+    ck_assert_ptr_null(memmem(file.data, file.size, "kept 0 3\n", 9));
+    ck_assert_ptr_null(memmem(file.data, file.size, "kept 0  3\n", 10));
+    sim_node_start(&world.node);
+    ck_assert_int_eq(node_produce(&world, 0, topic, 0, 100, &err), 3);
+    node_world_end(&world);
+}
+END_TEST
+
 RUN_TESTS("broker/lifecycle", a_name_is_taken_again_at_once, what_goes_while_it_loads_does_not_hold_up_the_checkpoints,
-          a_stop_does_not_wait_for_who_reads_nothing)
+          a_stop_does_not_wait_for_who_reads_nothing, a_bad_close_promises_nothing)
