@@ -12,6 +12,7 @@
 #define OTTLA_COORDINATOR_CLASSIC_H
 
 #include "coordinator/group.h"
+#include "coordinator/group_history.h"
 
 void classic_join(struct groups *groups, struct step *step, struct group_op *op);
 void classic_sync(struct groups *groups, struct step *step, struct group_op *op);
@@ -37,5 +38,30 @@ int64_t classic_state_since_ms(const struct classic_group *classic);
 /* Whether that member may commit (groups.md 4.1). A commit counts as a heartbeat where Kafka has it so. */
 MUST_CHECK enum err classic_may_commit(struct group *group, struct step *step, struct bytes member_id,
                                        struct bytes instance_id, int32_t generation, bool transactional);
+
+/* ---- from one kind to the other (consumer.c; what it reads of members is in classic_internal.h) ---- */
+
+/* To the consumer protocol: whoever waits is answered REBALANCE_IN_PROGRESS; the tombstone of the record is written,
+ * and replay frees group->classic with its members: read them before. A failure has failed the step. */
+MUST_CHECK enum err classic_convert(struct group *group, struct step *step);
+
+/* A member that the group begins with. */
+struct classic_protocol;
+struct classic_seed {
+    struct bytes id, instance_id; /* instance_id null: dynamic */
+    struct bytes client_id, client_host;
+    int32_t rebalance_timeout_ms, session_timeout_ms;
+    const struct classic_protocol *protocols; /* classic_internal.h */
+    uint32_t protocol_count;
+    struct bytes assignment; /* a ConsumerProtocolAssignment behind its version */
+};
+/* Back to the classic protocol: a Stable group of that generation, whose first member leads; its record is written, its
+ * sessions run. All is copied. The consumer half is off (group->consumer NULL, kind GROUP_CLASSIC), count > 0. A
+ * failure has failed the step. */
+MUST_CHECK enum err classic_from_members(struct group *group, struct step *step, int32_t generation,
+                                         const struct classic_seed *seeds, uint32_t count);
+/* A rebalance of a group with members, as that a downgrade is followed by; who and why are for the history. */
+void classic_begin_rebalance(struct group *group, struct step *step, enum group_cause why, struct bytes member_id,
+                             struct bytes client_id, struct bytes client_host, struct bytes reason);
 
 #endif

@@ -7,6 +7,7 @@
 #ifndef OTTLA_COORDINATOR_GROUP_H
 #define OTTLA_COORDINATOR_GROUP_H
 
+#include "base/list.h"
 #include "base/map.h"
 #include "base/timer_heap.h"
 #include "coordinator/groups.h"
@@ -37,6 +38,8 @@ struct groups {
     struct timer_heap timers;
     struct step *step;              /* the one under way, for timers */
     struct loop_timer expire_timer; /* offsets.retention.check.interval.ms */
+    struct list pending;            /* member ids handed out and not used yet, oldest first (classic_pending.c) */
+    size_t pending_bytes;
     struct map_u64 transactions; /* by producer id: offsets committed in transactions that have not ended (offsets.c) */
     uint64_t skipped;            /* records of unknown kinds */
 };

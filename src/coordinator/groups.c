@@ -41,6 +41,7 @@ enum err groups_new(const struct groups_spec *spec, struct groups **groups)
     made->seed = spec->seed;
     made->partition = spec->partition;
     made->expire_timer.fired = expire_fired;
+    list_init(&made->pending);
     map_init(&made->by_id, spec->seed, GROUPS_MAX);
     map_u64_init(&made->transactions, spec->seed, TRANSACTIONS_MAX);
     err = timer_heap_init(&made->timers);
