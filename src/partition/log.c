@@ -348,6 +348,11 @@ bool partition_log_failed(const struct partition_log *log)
     return log->failed;
 }
 
+const char *partition_log_topic(const struct partition_log *log)
+{
+    return log->topic;
+}
+
 struct uuid partition_log_topic_id(const struct partition_log *log)
 {
     return log->topic_id;
