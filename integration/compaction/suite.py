@@ -123,7 +123,8 @@ def test_same_as_kafka(env):
             clients = (mine, theirs)
             for each in clients:
                 each.ids = ids
-                each.await_leaders(topics["codecs"], 1)
+                for topic in topics.values():
+                    each.await_leaders(topic, 1)
             alter(clients, topics["deleted"], retention_ms=7 * filling.DAY_MS)
             until(lambda: all(each.list_offsets(topics["deleted"], -2)[1] > 0 for each in clients), 20)
             once = clean(nodes, clients, topics, {topic: -1 for topic in topics.values()})
@@ -140,7 +141,8 @@ def test_same_as_kafka(env):
         with Client(again) as mine, Client(kafka) as theirs:
             for each in (mine, theirs):
                 each.ids = ids
-                each.await_leaders(topics["codecs"], 1)
+                for topic in topics.values():
+                    each.await_leaders(topic, 1)
             compare(env, (again, kafka), (mine, theirs), topics, "Kafka on ours")
         again.stop()
     finally:

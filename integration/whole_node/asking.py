@@ -73,13 +73,14 @@ def ask_all(node, ids):
     """{topic: what it says}."""
     with Client(node) as client:
         client.ids = ids
+        for topic in ids:
+            client.await_leaders(topic, 1)
         return {topic: ask(client, topic) for topic in ids}
 
 
 def is_known(topic, key, ours, theirs):
-    """Of what was deleted Apache Kafka still names a record as the one with the greatest time, and finds nothing behind
-    it by an earlier time, until the segment itself is removed."""
-    return topic.startswith("emptied") and (key[0] == -3 and ours[1] == -1 or key[0] >= 0 and theirs[1] == -1)
+    """Behind what was deleted Apache Kafka finds nothing by an earlier time until the segment itself is removed."""
+    return topic.startswith("emptied") and key[0] >= 0 and theirs[1] == -1 and ours[1] >= 0
 
 
 def differences(ours, theirs):

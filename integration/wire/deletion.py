@@ -137,3 +137,23 @@ def test_retention(env):
                 {"Name": "retention.ms", "ConfigOperation": 0, "Value": "1"}]}]})
         env.see("once it is asked for", settled(c, [names["kept"]]), [12])
         env.see("written to again", c.produce(names["kept"], [b"x"])["BaseOffset"], 12)
+
+
+def test_greatest_time_of_what_is_deleted(env):
+    """The record with the greatest time is named as long as its segment is there, deleted or not."""
+    with client(env) as c:
+        def ask(label, expected, deleted_to, *batches, **configs):
+            name = c.create(message_timestamp_after_max_ms=9223372036854775807, **configs)
+            for times in batches:
+                c.produce(name, records.batch([b"x"] * len(times), timestamps=times))
+            delete(c, [(name, 0, deleted_to)])
+            env.see(label, c.list_offsets(name, -3)[1:], expected)
+
+        ask("nothing deleted", (1, 100), 0, [90], [100], [80])
+        ask("it is deleted", (1, 100), 2, [90], [100], [80])
+        ask("of several in a batch", (1, 100), 2, [90, 100, 80, 85])
+        ask("twice", (0, 100), 1, [100, 80, 100, 85])
+        ask("all are deleted", (1, 100), -1, [90], [100], [80])
+        ask("its segment is gone", (3, 20000), 2, [90], [100], [80], [20000], [19000], segment_ms=1000)
+        ask("that of others is gone", (3, 20000), 4, [90], [100], [80], [20000], [19000], segment_ms=1000)
+        ask("an older segment has it", (2, 30000), 4, [90], [100], [30000], [80], [20000], [19000], segment_ms=1000)

@@ -84,13 +84,8 @@ void partition_log_adopt(struct partition_log *log);
 
 struct partition_log_close {
     void (*done)(struct partition_log_close *op);
-    bool sync_all_follows; /* in: the caller syncs the whole file system (fs_sync_all) before it calls the stop clean,
-                              so that files need only be written where left_unsynced says so */
-    enum err err;          /* out: of the last sync */
-    bool left_unsynced;    /* out */
+    enum err err; /* out: of the last sync */
 };
-/* Whether a clean stop of it has anything to sync. */
-bool partition_log_needs_final_sync(const struct partition_log *log);
 /* A clean stop: waits for what is under way, trims indexes, writes the producer snapshot, syncs, closes and frees the
  * log. Appends and syncs that still queue are failed with ERR_CLOSED. */
 void partition_log_close(struct partition_log *log, struct partition_log_close *op);
@@ -207,12 +202,13 @@ enum { LOG_FIND_MAX_TIMESTAMP = -1 };
 
 struct log_find {
     int64_t timestamp; /* in: the first record at or after it, ms; LOG_FIND_MAX_TIMESTAMP: the first that has the
-                          greatest */
+                          greatest, even if it lies below the start in a segment that is there still */
     void (*done)(struct log_find *op);
     /* out */
     enum err err;          /* ERR_CORRUPT_MESSAGE, ERR_KAFKA_STORAGE_ERROR, ERR_NOMEM, ERR_CLOSED */
     int64_t offset;        /* -1: no such record */
     int64_t out_timestamp; /* the record's */
+    int32_t leader_epoch;  /* of its batch */
     /* the log's */
     int64_t wanted_timestamp;
     int64_t next_offset; /* the search goes on in the segment that holds it */
@@ -329,7 +325,6 @@ int64_t partition_log_first_unstable_offset(const struct partition_log *log);
 /* The high watermark: what lies below it stays. */
 void partition_log_replicated(struct partition_log *log, int64_t high_watermark);
 bool partition_log_failed(const struct partition_log *log);
-const char *partition_log_topic(const struct partition_log *log);
 struct uuid partition_log_topic_id(const struct partition_log *log);
 
 /* The epoch of the last batch or assignment; -1 in a log without any. */

@@ -1,5 +1,6 @@
 /* The first record at or after a time: the segment by its greatest timestamp, the place by the indexes, the record by
- * opening batches (replication.md 7). A marker counts as any record does, as in Apache Kafka. */
+ * opening batches (replication.md 7). A marker counts as any record does, and the greatest time of all is told of a
+ * record that is deleted too while its segment is there: both as in Apache Kafka. */
 #include "partition/log.h"
 
 #include <inttypes.h>
@@ -27,6 +28,7 @@ struct find_job {
     enum err err;
     int64_t offset; /* -1: not in this segment */
     int64_t found_timestamp;
+    int32_t found_epoch;
 };
 
 static uint64_t start_of(const struct offset_index *offsets, const struct time_index *times, int64_t base_offset,
@@ -83,6 +85,7 @@ static enum err search(struct find_job *job)
             err = search_batch(job, batch);
         if (err != ERR_OK)
             break;
+        job->found_epoch = header.leader_epoch;
         scan.depth = BATCH_SCAN_HEADS;
     }
     batch_scan_deinit(&scan);
@@ -123,19 +126,29 @@ static void complete(struct log_find *op, enum err err)
 static void find_begin(struct partition_log *log, struct log_find *op);
 static void find_on(struct partition_log *log, struct log_find *op);
 
+/* What may be told of: with those that are deleted and there, or without. */
+static int64_t first_offset(const struct partition_log *log, bool with_deleted)
+{
+    return with_deleted && log->segment_count > 0 && log->segments[0]->base_offset < log->start_offset
+               ? log->segments[0]->base_offset
+               : log->start_offset;
+}
+
 static void find_done(struct loop_job *base)
 {
     struct find_job *job = LIST_ENTRY(base, struct find_job, job);
     struct partition_log *log = job->log;
     struct log_find *op = job->op;
     enum err err = job->err;
+    bool of_all = op->timestamp == LOG_FIND_MAX_TIMESTAMP;
     bool found = job->offset >= 0;
-    bool is_there = found && job->offset >= log->start_offset; /* its segment may have been removed meanwhile */
-    bool anew = log->start_offset > job->offset_min && op->timestamp == LOG_FIND_MAX_TIMESTAMP;
+    bool is_there = found && job->offset >= first_offset(log, of_all); /* it may have been removed meanwhile */
+    bool anew = of_all && first_offset(log, true) > job->base_offset;
 
     if (is_there) {
         op->offset = job->offset;
         op->out_timestamp = job->found_timestamp;
+        op->leader_epoch = job->found_epoch;
     }
     op->next_offset = found ? log->start_offset : job->end_offset;
     if (job->segment != NULL)
@@ -166,7 +179,8 @@ static struct segment *candidate(const struct partition_log *log, const struct l
     for (; slot < log->segment_count; slot++) {
         struct segment *segment = log->segments[slot];
 
-        if (segment->end_offset > op->next_offset && segment->end_offset > log->start_offset &&
+        if (segment->end_offset > op->next_offset &&
+            segment->end_offset > first_offset(log, op->timestamp == LOG_FIND_MAX_TIMESTAMP) &&
             segment->max_timestamp >= op->wanted_timestamp)
             return segment;
     }
@@ -202,7 +216,7 @@ static void find_on(struct partition_log *log, struct log_find *op)
     job->index_interval_bytes = log->config.index_interval_bytes;
     job->file = segment->file == NULL ? NULL : fs_file_keep(segment->file);
     job->timestamp = op->wanted_timestamp;
-    job->offset_min = log->start_offset;
+    job->offset_min = first_offset(log, op->timestamp == LOG_FIND_MAX_TIMESTAMP);
     job->offset = -1;
     job->start_known = segment->indexed;
     if (segment->indexed)
@@ -241,6 +255,7 @@ void partition_log_find(struct partition_log *log, struct log_find *op)
     op->err = ERR_OK;
     op->offset = -1;
     op->out_timestamp = -1;
+    op->leader_epoch = -1;
     if (log->failed || log->closing != NULL)
         complete(op, log->failed ? ERR_KAFKA_STORAGE_ERROR : ERR_CLOSED);
     else

@@ -23,7 +23,7 @@ static void was_found(struct log_find *find)
     if (find->err == ERR_OK && find->offset >= 0 && find->offset < partition_readable_end(partition, op->isolation)) {
         op->offset = find->offset;
         op->out_timestamp = find->out_timestamp;
-        op->leader_epoch = partition_log_epoch_at(partition->log, find->offset);
+        op->leader_epoch = find->leader_epoch;
     }
     complete(op, find->err);
 }
