@@ -354,8 +354,11 @@ static void truncate_done(struct loop_job *base)
         log_info(log->env->log,
                  "log truncated topic=%s partition=%" PRId32 " old_end_offset=%" PRId64 " end_offset=%" PRId64,
                  log->topic, log->partition, old_end, log->end_offset);
-    } else if (job->made != NULL) {
-        log_free(job->made);
+    } else {
+        if (job->made != NULL)
+            log_free(job->made);
+        if (!log->failed) /* not cut, but synced */
+            log_synced_move(log);
     }
     if (op->err == ERR_OK && log->env->journal != NULL)
         journal_tell(job);
