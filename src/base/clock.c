@@ -1,5 +1,6 @@
 #include "base/clock.h"
 
+#include <errno.h>
 #include <time.h>
 
 #include "base/assert.h"
@@ -28,4 +29,12 @@ static int64_t real_wall_ms(struct clock *clock)
 void clock_init_real(struct clock *clock)
 {
     *clock = (struct clock){.mono_ns = real_mono_ns, .wall_ms = real_wall_ms};
+}
+
+void clock_sleep_ms(int64_t ms)
+{
+    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        continue;
 }

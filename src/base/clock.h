@@ -28,5 +28,7 @@ static inline int64_t clock_wall_ms(struct clock *clock)
 
 /* The machine's clocks. */
 void clock_init_real(struct clock *clock);
+/* Waits in real time: for commands, which have nothing else to do. Never where a loop runs. */
+void clock_sleep_ms(int64_t ms);
 
 #endif

@@ -8,8 +8,8 @@
 #include "base/fs.h"
 #include "cli/commands.h"
 
-static const struct command *const commands[] = {&command_serve, &command_log, &command_config, &command_protocol,
-                                                 &command_version};
+static const struct command *const commands[] = {&command_serve,  &command_group,    &command_log,
+                                                 &command_config, &command_protocol, &command_version};
 
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
 

@@ -14,6 +14,7 @@ struct command {
 };
 
 extern const struct command command_config;
+extern const struct command command_group;
 extern const struct command command_log;
 extern const struct command command_protocol;
 extern const struct command command_serve;
