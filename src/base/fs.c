@@ -424,6 +424,11 @@ static enum err real_sync(struct fs_file *file)
     return fdatasync(fd_of(file)) == 0 ? ERR_OK : failed();
 }
 
+static enum err real_sync_all(struct fs_file *file)
+{
+    return syncfs(fd_of(file)) == 0 ? ERR_OK : failed();
+}
+
 static enum err real_set_mtime(struct fs_file *file, int64_t mtime_ms)
 {
     struct timespec times[2] = {
@@ -494,6 +499,7 @@ static const struct fs_ops real_ops = {
     .write_behind = real_write_behind,
     .forget_cached = real_forget_cached,
     .sync = real_sync,
+    .sync_all = real_sync_all,
     .set_mtime = real_set_mtime,
     .size = real_size,
     .boot_id = real_boot_id,

@@ -74,6 +74,7 @@ struct fs_ops {
     enum err (*write_behind)(struct fs_file *file, uint64_t position, uint64_t size);
     void (*forget_cached)(struct fs_file *file, uint64_t position, uint64_t size);
     enum err (*sync)(struct fs_file *file);
+    enum err (*sync_all)(struct fs_file *file);
     enum err (*set_mtime)(struct fs_file *file, int64_t mtime_ms);
     enum err (*size)(struct fs_file *file, uint64_t *size);
     struct uuid (*boot_id)(struct fs *fs);
@@ -208,6 +209,14 @@ static inline void fs_forget_cached(struct fs_file *file, uint64_t position, uin
 MUST_CHECK static inline enum err fs_sync(struct fs_file *file)
 {
     return file->fs->ops->sync(file);
+}
+
+/* The same of everything on the file system that the file lies on, names too: what was written since the file was
+ * opened and could not be put there is ERR_IO. One such call costs less than thousands of the others, and waits for
+ * what other programs have written there, too. */
+MUST_CHECK static inline enum err fs_sync_all(struct fs_file *file)
+{
+    return file->fs->ops->sync_all(file);
 }
 
 /* When it was last written, as fs_stat gives it: for a file that takes another's place. */

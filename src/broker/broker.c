@@ -505,6 +505,8 @@ enum err broker_new(const struct broker_env *env, const struct config *config, s
     if (broker->env.memory_bytes_max < (uint64_t)2 * BROKER_MEMORY_RESERVE_BYTES)
         broker->env.memory_bytes_max =
             env->memory_bytes_max == 0 ? BROKER_MEMORY_BYTES_DEFAULT : (uint64_t)2 * BROKER_MEMORY_RESERVE_BYTES;
+    if (env->sync_all_partitions == 0)
+        broker->env.sync_all_partitions = SHARD_SYNC_ALL_PARTITIONS;
     if (env->descriptors_max == 0)
         broker->env.descriptors_max = BROKER_DESCRIPTORS_DEFAULT;
     broker->config = config;

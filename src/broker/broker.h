@@ -40,9 +40,11 @@ struct broker_env {
      * any of its loops, perhaps more than once; NULL: nobody is told. message: one line for people, for the call. */
     void (*failed)(void *context, const char *message);
     void *context;
-    uint64_t memory_bytes_max; /* what requests and replies of clients may take; 0: BROKER_MEMORY_BYTES_DEFAULT */
-    const char *working_dir;   /* relative log.dirs are told to clients below it; NULL: as they were given */
-    uint32_t descriptors_max;  /* this broker's share of the process's; 0: BROKER_DESCRIPTORS_DEFAULT */
+    uint64_t memory_bytes_max;    /* what requests and replies of clients may take; 0: BROKER_MEMORY_BYTES_DEFAULT */
+    const char *working_dir;      /* relative log.dirs are told to clients below it; NULL: as they were given */
+    uint32_t sync_all_partitions; /* of one reactor that a stop has to sync, from which on it syncs whole file systems;
+                                     0: SHARD_SYNC_ALL_PARTITIONS */
+    uint32_t descriptors_max;     /* this broker's share of the process's; 0: BROKER_DESCRIPTORS_DEFAULT */
 };
 
 struct broker;

@@ -48,6 +48,7 @@ struct broker_dir {
     struct log_dir_list list;
     _Atomic(bool) failed;         /* for good: a sync or another I/O error */
     _Atomic(bool) close_failed;   /* a partition there could not be closed cleanly: there is no clean mark */
+    _Atomic(bool) unsynced;       /* partitions there were closed without syncing their files: that is to follow */
     _Atomic(uint32_t) partitions; /* that live there: a new one goes where the fewest do */
     bool clean;
     int64_t clean_epoch; /* of the broker at its last clean stop; -1 unknown */

@@ -230,6 +230,23 @@ void dir_recovery_failed(struct shard *shard, uint32_t at)
 
 /* --- the end --- */
 
+enum err dir_recovery_sync_all(struct broker *broker, uint32_t at)
+{
+    struct broker_dir *dir = &broker->dirs[at];
+    enum err err = ERR_OK;
+
+    if (!atomic_load(&dir->unsynced) || atomic_load(&dir->failed))
+        return ERR_OK;
+    err = log_dir_sync_all(dir->dir);
+    if (err == ERR_OK)
+        return ERR_OK;
+    atomic_store(&dir->failed, true);
+    log_error(&broker->log, "log directory failed at the stop's sync dir=%s err=%s", dir->path, err_name(err));
+    if (mark_write(broker, at, BOOT_MARK_FAILED) != ERR_OK)
+        log_warn(&broker->log, "the failure could not be marked dir=%s", dir->path);
+    return err;
+}
+
 enum err dir_recovery_end(struct broker *broker, uint32_t at)
 {
     enum err err = journal_files_remove(broker->env.fs, broker->dirs[at].path);

@@ -28,6 +28,9 @@ void dir_recovery_go_on(struct broker *broker);
 
 /* A sync has failed in the directory: the mark is to say so, as far as the disk lets it. On that shard's loop. */
 void dir_recovery_failed(struct shard *shard, uint32_t at);
+/* On an I/O thread, the logs are all closed: what some of them left to be synced is. ERR_IO: the directory has failed.
+ */
+MUST_CHECK enum err dir_recovery_sync_all(struct broker *broker, uint32_t dir);
 /* On an I/O thread, the logs are all closed and synced: nothing is left in the journals. */
 MUST_CHECK enum err dir_recovery_end(struct broker *broker, uint32_t dir);
 /* While no loop runs. */

@@ -216,8 +216,15 @@ static void stopped(struct broker *broker)
 static void write_marks(struct loop_job *job)
 {
     struct broker *broker = LIST_ENTRY(job, struct broker, stop_job);
-    enum err err = checkpoints_write(broker, broker->checkpoints.notes);
+    enum err err = ERR_OK;
 
+    for (uint32_t i = 0; i < broker->dir_count; i++) {
+        enum err sync_err = dir_recovery_sync_all(broker, i);
+
+        if (broker->stop_err == ERR_OK)
+            broker->stop_err = sync_err;
+    }
+    err = checkpoints_write(broker, broker->checkpoints.notes);
     for (uint32_t i = 0; i < broker->dir_count && err == ERR_OK; i++) {
         struct broker_dir *dir = &broker->dirs[i];
         struct dir_relief relief = {0};

@@ -349,6 +349,8 @@ static void closed(struct partition_close *op)
     } else if (hosted->end_note != NULL) { /* all of it is synced */
         hosted->end_note->recovery_point = hosted->end_note->end_offset;
     }
+    if (op->left_unsynced)
+        atomic_store(&shard->broker->dirs[hosted->dir].unsynced, true);
     mem_free(hosted);
     shard->closing--;
     settle(shard);
@@ -379,8 +381,20 @@ static void deletions_ended(void *context)
     settle(shard);
 }
 
+/* So many that syncing each for itself would take longer than syncing all at once. */
+static bool many_need_sync(const struct shard *shard)
+{
+    uint32_t count = 0;
+    void *value = NULL;
+
+    for (uint32_t cursor = 0; map_next(&shard->hosted, &cursor, NULL, &value);)
+        count += partition_needs_final_sync(((struct hosted *)value)->partition);
+    return count >= shard->broker->env.sync_all_partitions;
+}
+
 void shard_close(struct shard *shard, void (*settled)(struct shard *shard))
 {
+    bool sync_all_follows = many_need_sync(shard);
     void *value = NULL;
 
     shard->stopping = true;
@@ -392,6 +406,7 @@ void shard_close(struct shard *shard, void (*settled)(struct shard *shard))
 
         if (!shard_can_note(hosted) || shard_note(shard, hosted, &hosted->end_note) != ERR_OK)
             atomic_store(&shard->broker->dirs[hosted->dir].close_failed, true);
+        hosted->close.sync_all_follows = sync_all_follows;
         unhost(shard, hosted, false);
     }
     deleted_dirs_end(&shard->deleted_dirs, deletions_ended, shard);

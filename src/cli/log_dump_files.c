@@ -82,8 +82,8 @@ static enum err put_producers(struct line_out *out, struct bytes content, bool *
         line_unreadable(out, "version, checksum or size disagree", damaged);
         err = ERR_OK;
     }
-    list_each (&state.by_age, node) {
-        const struct producer *producer = LIST_ENTRY(node, struct producer, by_age);
+    for (const struct producer *producer = producer_state_next(&state, NULL); producer != NULL;
+         producer = producer_state_next(&state, producer)) {
         const struct producer_batch none = {.last_sequence = -1, .last_offset = -1};
         const struct producer_batch *last =
             producer->batch_count == 0 ? &none : &producer->batches[producer->batch_count - 1];

@@ -41,6 +41,9 @@ struct groups {
     struct list pending;            /* member ids handed out and not used yet, oldest first (classic_pending.c) */
     size_t pending_bytes;
     struct map_u64 transactions; /* by producer id: offsets committed in transactions that have not ended (offsets.c) */
+    uint64_t offsets_sequence;   /* of the next offset that is replayed: which of two is the later */
+    struct list gone_topics;     /* deleted ones, whose offsets are not all gone yet (offsets_remove.c) */
+    struct list deleting;        /* struct group_op: groups whose offsets are being taken away */
     uint64_t skipped;            /* records of unknown kinds */
 };
 

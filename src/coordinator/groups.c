@@ -42,6 +42,8 @@ enum err groups_new(const struct groups_spec *spec, struct groups **groups)
     made->partition = spec->partition;
     made->expire_timer.fired = expire_fired;
     list_init(&made->pending);
+    list_init(&made->gone_topics);
+    list_init(&made->deleting);
     map_init(&made->by_id, spec->seed, GROUPS_MAX);
     map_u64_init(&made->transactions, spec->seed, TRANSACTIONS_MAX);
     err = timer_heap_init(&made->timers);
@@ -219,6 +221,7 @@ void groups_unload(struct groups *groups, struct step *step, enum err why)
         classic_unload(value, step, why);
         consumer_unload(value, step, why);
     }
+    offsets_stop(groups, step, why);
     group_timer_stop(groups, &groups->expire_timer);
 }
 

@@ -8,8 +8,11 @@
 
 #include "coordinator/group.h"
 
+/* Topics stand by name, or from version 10 (of TxnOffsetCommit 6) by id; what the metadata does not know is refused for
+ * itself. All of one commit lands in one batch. */
 void offsets_commit(struct groups *groups, struct step *step, struct group_op *op);
 void offsets_txn_commit(struct groups *groups, struct step *step, struct group_op *op);
+/* The form of versions 8 and above is filled in whatever the version, with names and (where the topic exists) ids. */
 void offsets_fetch(struct groups *groups, struct step *step, struct group_op *op);
 void offsets_delete(struct groups *groups, struct step *step, struct group_op *op);
 /* DeleteGroups: tombstones of its offsets and of its own records. */
@@ -19,6 +22,8 @@ void offsets_delete_group(struct groups *groups, struct step *step, struct group
 MUST_CHECK enum err offsets_replay(struct groups *groups, int64_t producer_id, int16_t kind, struct bytes key,
                                    struct bytes value);
 MUST_CHECK enum err offsets_replay_marker(struct groups *groups, int64_t producer_id, bool committed);
+/* Whoever waits for a deletion is answered with why. */
+void offsets_stop(struct groups *groups, struct step *step, enum err why);
 /* Tombstones of what is too old, by the rule of each group's kind; as much as one step has room for, the rest later. */
 void offsets_expire(struct groups *groups, struct step *step);
 /* Tombstones of what was committed for topics that are gone. */

@@ -39,10 +39,19 @@ struct step_op {
     int64_t wait_offset;              /* the sink's */
 };
 
+/* Whose transaction the records of a step belong to. */
+struct step_producer {
+    int64_t id;
+    int16_t epoch;
+};
+
 struct step {
-    int64_t now_ns; /* monotonic: timers and deadlines */
-    int64_t now_ms; /* wall: what records carry */
+    int64_t now_ns;     /* monotonic: timers and deadlines */
+    int64_t now_ms;     /* wall: what records carry */
+    bool clock_doubted; /* the wall clock jumped (base/clock_guard.h): nothing goes by its age */
     struct rng *rng;
+    /* What is written now lands in a batch of that producer's transaction, of its own; NULL: none. */
+    const struct step_producer *producer;
     const struct group_topics *topics; /* the metadata as of now */
     struct step_sink *sink;
     enum err err; /* the first failure to write; nothing is written any more, and every answer is an error */

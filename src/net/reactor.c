@@ -33,8 +33,9 @@ struct reactor {
     int wake_fd;
     pthread_t thread;
     bool thread_runs;
-    int64_t now_ns;   /* of this turn; 0 until someone asks */
-    int64_t armed_ns; /* due time for which timer_event is set; INT64_MAX when it is not */
+    int64_t now_ns;    /* of this turn; 0 until someone asks */
+    int64_t firing_ns; /* while timers fire: those due by then; else INT64_MIN */
+    int64_t armed_ns;  /* due time for which timer_event is set; INT64_MAX when it is not */
     struct timer_heap timers;
     struct loop_task *deferred_first;
     struct loop_task **deferred_last;
@@ -211,9 +212,13 @@ static void run_deferred(struct reactor *reactor)
     }
 }
 
+/* What is started while timers fire is not of this turn, whatever it is due: or one that is always overdue would hold
+ * the loop for ever. */
 static void timer_start(struct loop *loop, struct loop_timer *timer, int64_t due_ns)
 {
-    timer_heap_start(&of(loop)->timers, timer, due_ns);
+    struct reactor *reactor = of(loop);
+
+    timer_heap_start(&reactor->timers, timer, due_ns > reactor->firing_ns ? due_ns : reactor->firing_ns + 1);
 }
 
 static void timer_stop(struct loop *loop, struct loop_timer *timer)
@@ -351,11 +356,12 @@ static void fire_timers(struct reactor *reactor)
             run_deferred(reactor);
         }
     }
-    /* Only those due by now: a timer that starts itself again for "at once" waits for the next turn. */
+    reactor->firing_ns = at_ns;
     while ((first = timer_heap_first(&reactor->timers)) != NULL && first->due_ns <= at_ns) {
         timer_heap_stop(&reactor->timers, first);
         first->fired(first);
     }
+    reactor->firing_ns = INT64_MIN;
 }
 
 void reactor_run(struct reactor *reactor)
@@ -401,6 +407,7 @@ MUST_CHECK enum err reactor_new(const struct reactor_config *config, struct reac
     made->turn_ended = config->turn_ended;
     made->turn_context = config->turn_context;
     made->armed_ns = INT64_MAX;
+    made->firing_ns = INT64_MIN;
     made->deferred_last = &made->deferred_first;
     made->jobs_last = &made->jobs_first;
     /* One thread alone touches the base: other threads come in through the mailbox. */

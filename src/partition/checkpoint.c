@@ -182,9 +182,12 @@ enum err checkpoint_remove_epochs(struct fs *fs, const char *dir)
     return err == ERR_NOT_FOUND ? ERR_OK : err;
 }
 
-enum err checkpoint_write_epochs(struct fs *fs, const char *dir, const struct text *text)
+enum err checkpoint_write_epochs(struct fs *fs, const char *dir, const struct text *text, bool sync)
 {
-    return text->failed ? ERR_NOMEM : text_file_replace_unnamed(fs, dir, EPOCH_FILE, text_bytes(text));
+    if (text->failed)
+        return ERR_NOMEM;
+    return sync ? text_file_replace_unnamed(fs, dir, EPOCH_FILE, text_bytes(text))
+                : text_file_replace_lazily(fs, dir, EPOCH_FILE, text_bytes(text));
 }
 
 static bool value_after(struct bytes line, struct bytes key, struct bytes *value)

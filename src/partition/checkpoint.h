@@ -44,8 +44,8 @@ MUST_CHECK enum err checkpoint_write_offsets(struct fs *fs, const char *dir, con
 MUST_CHECK enum err checkpoint_read_epochs(struct fs *fs, const char *dir, struct epoch_cache *epochs);
 /* The file's content; checkpoint_write_epochs writes it. Two steps, so that the text can be made on the reactor. */
 void checkpoint_format_epochs(const struct epoch_cache *epochs, struct text *text);
-/* The directory is the caller's to sync. */
-MUST_CHECK enum err checkpoint_write_epochs(struct fs *fs, const char *dir, const struct text *text);
+/* The directory is the caller's to sync; without sync so is the file. */
+MUST_CHECK enum err checkpoint_write_epochs(struct fs *fs, const char *dir, const struct text *text, bool sync);
 /* Where there is none the epochs are had from the batches. It need not be there. */
 MUST_CHECK enum err checkpoint_remove_epochs(struct fs *fs, const char *dir);
 

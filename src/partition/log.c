@@ -117,6 +117,9 @@ static int64_t sync_interval_ns(const struct partition_log *log)
     return log->env->limits.sync_interval_ns > 0 ? log->env->limits.sync_interval_ns : PARTITION_SYNC_INTERVAL_NS;
 }
 
+/* A flush that is overdue is looked at again after so long. */
+#define FLUSH_AGAIN_NS INT64_C(1000000)
+
 /* When what lies above synced_offset is to be synced, for flush.ms. */
 static int64_t flush_due_ns(const struct partition_log *log)
 {
@@ -144,8 +147,11 @@ void log_timer_set(struct partition_log *log)
         return;
     if ((log->unsynced_bytes > 0 || !list_is_empty(&log->syncs)) && log->sync_job == NULL)
         due = log->unsynced_since_ns + sync_interval_ns(log);
-    if (log->sync_job == NULL && flush_due_ns(log) < due)
-        due = flush_due_ns(log);
+    if (log->sync_job == NULL && flush_due_ns(log) < due) {
+        int64_t soon = loop_now_ns(log->env->loop) + FLUSH_AGAIN_NS;
+
+        due = flush_due_ns(log) > soon ? flush_due_ns(log) : soon; /* one that is overdue has been asked for */
+    }
     if (log->open_files > 0 && !log->giving_back && log->last_use_ns + idle_ns(log) < due)
         due = log->last_use_ns + idle_ns(log);
     if (producer_state_count(&log->producers) > 0 && log->expired_ns + expire_every_ns(log) < due)
@@ -164,8 +170,12 @@ static void timer_fired(struct loop_timer *timer)
     int64_t now = loop_now_ns(log->env->loop);
 
     if ((log->unsynced_bytes > 0 || !list_is_empty(&log->syncs)) && log->sync_job == NULL &&
-        now >= log->unsynced_since_ns + sync_interval_ns(log) && !log_journal_sync_later(log))
-        log_sync_start(log);
+        now >= log->unsynced_since_ns + sync_interval_ns(log)) {
+        if (!log_journal_sync_later(log))
+            log_sync_start(log);
+        else if (log->sync_job == NULL)
+            log->unsynced_since_ns = now; /* the journal has it do so in its turn */
+    }
     if (now >= flush_due_ns(log))
         log_sync_go_on(log);
     if (log->open_files > 0 && !log->giving_back && now >= log->last_use_ns + idle_ns(log)) {
@@ -346,6 +356,11 @@ void partition_log_replicated(struct partition_log *log, int64_t high_watermark)
 bool partition_log_failed(const struct partition_log *log)
 {
     return log->failed;
+}
+
+const char *partition_log_topic(const struct partition_log *log)
+{
+    return log->topic;
 }
 
 struct uuid partition_log_topic_id(const struct partition_log *log)

@@ -84,8 +84,13 @@ void partition_log_adopt(struct partition_log *log);
 
 struct partition_log_close {
     void (*done)(struct partition_log_close *op);
-    enum err err; /* out: of the last sync */
+    bool sync_all_follows; /* in: the caller syncs the whole file system (fs_sync_all) before it calls the stop clean,
+                              so that files need only be written where left_unsynced says so */
+    enum err err;          /* out: of the last sync */
+    bool left_unsynced;    /* out */
 };
+/* Whether a clean stop of it has anything to sync. */
+bool partition_log_needs_final_sync(const struct partition_log *log);
 /* A clean stop: waits for what is under way, trims indexes, writes the producer snapshot, syncs, closes and frees the
  * log. Appends and syncs that still queue are failed with ERR_CLOSED. */
 void partition_log_close(struct partition_log *log, struct partition_log_close *op);
@@ -325,6 +330,7 @@ int64_t partition_log_first_unstable_offset(const struct partition_log *log);
 /* The high watermark: what lies below it stays. */
 void partition_log_replicated(struct partition_log *log, int64_t high_watermark);
 bool partition_log_failed(const struct partition_log *log);
+const char *partition_log_topic(const struct partition_log *log);
 struct uuid partition_log_topic_id(const struct partition_log *log);
 
 /* The epoch of the last batch or assignment; -1 in a log without any. */

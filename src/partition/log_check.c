@@ -209,9 +209,8 @@ static enum err snapshot_check(struct checking *checking, int64_t offset)
         log_check_say(checking->check, LOG_FAULT, checking->dir, path.text + 1, -1, offset,
                       "speaks of offsets behind the log's end");
     if (err == ERR_OK)
-        list_each (&state.by_age, node) {
-            const struct producer *producer = LIST_ENTRY(node, struct producer, by_age);
-
+        for (const struct producer *producer = producer_state_next(&state, NULL); producer != NULL;
+             producer = producer_state_next(&state, producer)) {
             if ((producer->batch_count > 0 && producer->batches[0].last_offset >= offset) ||
                 producer->txn_first_offset >= offset)
                 log_check_say(checking->check, LOG_FAULT, checking->dir, path.text + 1, -1, offset,

@@ -410,9 +410,8 @@ static enum err producers_take(struct log_cleaning *cleaning)
     cleaning->producers = mem_alloc((producer_state_count(state) + 1) * sizeof(cleaning->producers[0]));
     if (cleaning->producers == NULL)
         return ERR_NOMEM;
-    list_each (&state->by_age, node) {
-        const struct producer *producer = LIST_ENTRY(node, struct producer, by_age);
-
+    for (const struct producer *producer = producer_state_next(state, NULL); producer != NULL;
+         producer = producer_state_next(state, producer)) {
         if (producer->epoch >= 0)
             cleaning->producers[count++] = (struct cleaner_producer){
                 .id = producer->id,

@@ -112,6 +112,7 @@ static void close_done(struct loop_job *base)
     struct partition_log *log = job->log;
     enum err err = job->err;
 
+    log->closing->left_unsynced = err == ERR_OK && job->plan.unsynced;
     if (err == ERR_OK && job->later) {
         deleted_dirs_take(log->env->deleted_dirs, job->aside);
         job->aside = NULL;
@@ -167,6 +168,11 @@ bool log_close_continue(struct partition_log *log)
         finish(log, ERR_KAFKA_STORAGE_ERROR);
         return true;
     }
+    if (!log->deleting && !log_final_sync_is_due(log)) {
+        log_settled(log);
+        finish(log, ERR_OK);
+        return true;
+    }
     job = mem_calloc(1, sizeof(*job));
     if (job == NULL) {
         finish(log, ERR_NOMEM);
@@ -183,6 +189,8 @@ bool log_close_continue(struct partition_log *log)
     } else {
         job->job.run = close_run;
         err = log_sync_plan_make(log, LOG_SYNC_FINAL, &job->plan);
+        /* The journal is not to let go of what is not in the segments. */
+        job->plan.unsynced = err == ERR_OK && log->closing->sync_all_follows && log->journal == NULL;
     }
     if (err != ERR_OK) {
         job_free(job);
@@ -198,6 +206,7 @@ static void close_begin(struct partition_log *log, struct partition_log_close *o
 {
     assert(log->closing == NULL && log->adopted);
     log->closing = op;
+    op->left_unsynced = false;
     log->deleting = deleting;
     loop_timer_stop(log->env->loop, &log->timer);
     log_job_started(log); /* so that it lasts until the end of this */

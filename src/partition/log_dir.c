@@ -129,6 +129,11 @@ const char *log_dir_path(const struct log_dir *dir)
     return dir->path;
 }
 
+enum err log_dir_sync_all(struct log_dir *dir)
+{
+    return fs_sync_all(dir->lock) == ERR_OK ? ERR_OK : ERR_IO;
+}
+
 /* --- meta.properties --- */
 
 static bool property(struct bytes line, const char *key, struct bytes *value)

@@ -280,6 +280,12 @@ enum log_sync_kind {
     LOG_SYNC_FINAL,  /* a clean stop: the same, and none of it may fail */
 };
 
+/* Whether a clean stop has anything to write or to sync. Of a log without records nothing has to be believed: its next
+ * opening takes neither its names nor its files for synced. */
+bool log_final_sync_is_due(const struct partition_log *log);
+/* None of its names is believed to be synced. */
+void log_names_doubt(struct partition_log *log);
+
 /* What a sync does, for the closing job too. */
 struct log_sync_file {
     struct segment *segment; /* a use */
@@ -293,6 +299,7 @@ struct log_sync_file {
 };
 struct log_sync_plan {
     enum log_sync_kind kind;
+    bool unsynced; /* LOG_SYNC_FINAL alone: files are only written; the caller syncs all of them at once */
     struct log_sync_file *files;
     uint32_t file_count;
     int64_t end_offset; /* reached when it has succeeded */

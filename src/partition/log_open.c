@@ -160,6 +160,7 @@ static enum err epochs_read(struct opening *opening)
     enum err err = checkpoint_read_epochs(log->env->fs, log->dir, &log->epochs);
 
     opening->epochs_known = err == ERR_OK;
+    log->epochs.changed = false; /* the file says what the cache does */
     if (err == ERR_NOT_FOUND || err == ERR_DAMAGED || err == ERR_LIMIT) {
         epoch_cache_deinit(&log->epochs);
         err = ERR_OK;
@@ -557,6 +558,8 @@ enum err log_open_once(const struct partition_env *env, const struct partition_l
         err = truncation_read(opening.log, &believed);
     if (err == ERR_OK && !opening.log->dir_is_new)
         err = epochs_read(&opening);
+    if (err == ERR_OK && opening.found.segment_count == 0)
+        log_names_doubt(opening.log);
     if (err == ERR_OK && opening.found.segment_count > 0)
         err = segments_load(&opening);
     if (err == ERR_OK)

@@ -86,6 +86,42 @@ static enum err snapshot_take(const struct partition_log *log, struct log_sync_p
     return producer_state_format(&log->producers, &plan->snapshot, &plan->snapshot_size);
 }
 
+/* Epochs of which there is a record. One that has none yet is assigned anew by the next start, and Apache Kafka drops
+ * it when it opens the log. */
+static bool epochs_are_due(const struct partition_log *log)
+{
+    return log->epochs.changed && log->epochs.changed_from < log->end_offset;
+}
+
+static bool unmark_is_due(const struct partition_log *log)
+{
+    return log->truncated_until >= 0 && log->synced_offset >= log->truncated_until;
+}
+
+void log_names_doubt(struct partition_log *log)
+{
+    log->names_changed = true;
+    log->parent_unsynced = true;
+    log->topic_id_unsynced = !uuid_is_zero(log->topic_id);
+    log->placed = false;
+}
+
+bool log_final_sync_is_due(const struct partition_log *log)
+{
+    if (log->segment_count == 0)
+        return false;
+    for (uint32_t i = 0; i < log->segment_count; i++)
+        if (!log->segments[i]->settled || segment_aborted_unwritten(log->segments[i]))
+            return true;
+    return log->snapshot_offset != log->end_offset || epochs_are_due(log) || unmark_is_due(log) || log->names_changed ||
+           log->parent_unsynced || log->topic_id_unsynced || log->unsynced_bytes > 0;
+}
+
+bool partition_log_needs_final_sync(const struct partition_log *log)
+{
+    return !log->failed && log_final_sync_is_due(log);
+}
+
 enum err log_sync_plan_make(struct partition_log *log, enum log_sync_kind kind, struct log_sync_plan *plan)
 {
     uint32_t first = log->segment_count;
@@ -97,9 +133,9 @@ enum err log_sync_plan_make(struct partition_log *log, enum log_sync_kind kind, 
         .snapshot_old = -1,
         .sync_parent = log->parent_unsynced,
         .sync_topic_id = log->topic_id_unsynced,
-        .write_epochs = log->epochs.changed,
+        .write_epochs = epochs_are_due(log),
         .epochs_from = log->epochs.changed_from,
-        .unmark = log->truncated_until >= 0 && log->synced_offset >= log->truncated_until,
+        .unmark = unmark_is_due(log),
     };
     while (first > 0 && !log->segments[first - 1]->settled)
         first--;
@@ -127,7 +163,8 @@ enum err log_sync_plan_make(struct partition_log *log, enum log_sync_kind kind, 
     for (uint32_t i = 0; i < plan->file_count; i++)
         plan->sync_names = plan->sync_names || plan->files[i].has_tail;
     /* What changes from here on is the next plan's. */
-    log->epochs.changed = false;
+    if (plan->write_epochs)
+        log->epochs.changed = false;
     log->names_changed = false;
     log->parent_unsynced = false;
     log->topic_id_unsynced = false;
@@ -166,21 +203,21 @@ static enum err sync_one(struct fs *fs, const char *dir, struct log_sync_plan *p
 {
     enum err err = ERR_OK;
 
-    if (file->file == NULL)
+    if (file->file == NULL && !plan->unsynced)
         err = sync_by_name(fs, dir, file->base_offset, SEGMENT_LOG);
-    else if (fs_sync(file->file) != ERR_OK)
+    else if (file->file != NULL && !plan->unsynced && fs_sync(file->file) != ERR_OK)
         err = ERR_IO;
     if (err == ERR_OK && file->has_tail) {
-        err = segment_index_tail_write(fs, dir, &file->tail, plan->kind == LOG_SYNC_FINAL);
+        err = segment_index_tail_write(fs, dir, &file->tail, plan->kind == LOG_SYNC_FINAL && !plan->unsynced);
         file->tail_written = err == ERR_OK;
         plan->lacks_aborted = plan->lacks_aborted || (err != ERR_OK && file->tail.aborted_count > 0);
         if (plan->kind != LOG_SYNC_FINAL && log_may_pass(err))
             return ERR_OK;
     }
     /* The recovery point is about to pass a sealed segment: its indexes will be believed from then on. */
-    if (err == ERR_OK && file->sealed)
+    if (err == ERR_OK && file->sealed && !plan->unsynced)
         err = sync_index(fs, dir, file->base_offset, SEGMENT_INDEX);
-    if (err == ERR_OK && file->sealed)
+    if (err == ERR_OK && file->sealed && !plan->unsynced)
         err = sync_index(fs, dir, file->base_offset, SEGMENT_TIME_INDEX);
     return err;
 }
@@ -188,7 +225,7 @@ static enum err sync_one(struct fs *fs, const char *dir, struct log_sync_plan *p
 static enum err snapshot_put(struct fs *fs, const char *dir, struct log_sync_plan *plan)
 {
     enum err err = log_snapshot_write(fs, dir, plan->end_offset, bytes_of(plan->snapshot, plan->snapshot_size),
-                                      plan->kind == LOG_SYNC_FINAL);
+                                      plan->kind == LOG_SYNC_FINAL && !plan->unsynced);
 
     plan->snapshot_written = err == ERR_OK;
     if (err != ERR_OK)
@@ -202,10 +239,10 @@ enum err log_sync_plan_run(const struct partition_env *env, const char *dir, str
 
     for (uint32_t i = 0; i < plan->file_count && err == ERR_OK; i++)
         err = sync_one(env->fs, dir, plan, &plan->files[i]);
-    if (err == ERR_OK && plan->sync_topic_id)
+    if (err == ERR_OK && plan->sync_topic_id && !plan->unsynced)
         err = checkpoint_sync_topic_id(env->fs, dir);
     if (err == ERR_OK && plan->write_epochs) {
-        err = checkpoint_write_epochs(env->fs, dir, &plan->epochs);
+        err = checkpoint_write_epochs(env->fs, dir, &plan->epochs, !plan->unsynced);
         plan->epochs_written = err == ERR_OK;
         if (plan->kind != LOG_SYNC_FINAL && log_may_pass(err))
             err = ERR_OK; /* the recovery point waits for them, nothing else does */
@@ -213,6 +250,8 @@ enum err log_sync_plan_run(const struct partition_env *env, const char *dir, str
     /* A recovery begins at the snapshot: what was aborted before it has to be in the files. */
     if (err == ERR_OK && plan->snapshot != NULL && !plan->lacks_aborted)
         err = snapshot_put(env->fs, dir, plan);
+    if (plan->unsynced) /* what a cut left marked stays so until that is synced */
+        return err;
     if (err == ERR_OK && plan->sync_names && fs_sync_dir(env->fs, dir) != ERR_OK)
         err = ERR_IO;
     if (err == ERR_OK && plan->unmark)

@@ -199,6 +199,8 @@ static enum err take_log(struct partition *partition, struct partition_log *log,
                  " bytes_cut=%" PRIu64,
                  partition->topic, partition->index, partition_log_end_offset(log), job->recovery.bytes_scanned,
                  job->recovery.bytes_cut);
+    mem_free(partition->topic); /* the log has a copy, which lives as long */
+    partition->topic = NULL;
     return partition_log_assign_epoch(log, partition->leader_epoch);
 }
 
@@ -238,7 +240,7 @@ static bool load_later(struct partition *partition)
 
 static void load_free(struct partition *partition)
 {
-    mem_free(partition->load);
+    slab_give_back(&partition->env->files->loads, partition->load);
     partition->load = NULL;
 }
 
@@ -278,8 +280,12 @@ static void load_done(struct loop_job *base)
 
 static enum err load_start(struct partition *partition, const struct partition_spec *spec)
 {
-    struct partition_load *job = mem_calloc(1, sizeof(*job));
+    struct slab *loads = &partition->env->files->loads;
+    struct partition_load *job = NULL;
 
+    if (loads->piece_bytes == 0)
+        slab_init(loads, sizeof(*job));
+    job = slab_take(loads);
     if (job == NULL)
         return ERR_NOMEM;
     job->job.run = load_run;
@@ -357,6 +363,7 @@ static void log_closed(struct partition_log_close *log_op)
 {
     struct partition_close *op = LIST_ENTRY(log_op, struct partition_close, log_close);
 
+    op->left_unsynced = log_op->left_unsynced;
     close_finish(op->partition, log_op->err);
 }
 
@@ -420,6 +427,7 @@ static void close_go_on(struct partition *partition)
         return;
     }
     partition->closing->log_close.done = log_closed;
+    partition->closing->log_close.sync_all_follows = partition->closing->sync_all_follows;
     if (partition->deleting)
         partition_log_delete(partition->log, &partition->closing->log_close);
     else
@@ -433,10 +441,16 @@ static void close_begin(struct partition *partition, struct partition_close *op,
     partition->closing = op;
     partition->deleting = deleting;
     op->partition = partition;
+    op->left_unsynced = false;
     loading_release(partition); /* each is refused */
     acks_fail(partition, deleting ? ERR_UNKNOWN_TOPIC_OR_PARTITION : ERR_NOT_LEADER_OR_FOLLOWER);
     watches_end(partition);
     close_go_on(partition);
+}
+
+bool partition_needs_final_sync(const struct partition *partition)
+{
+    return partition->log != NULL && partition_log_needs_final_sync(partition->log);
 }
 
 void partition_close(struct partition *partition, struct partition_close *op)

@@ -61,10 +61,14 @@ MUST_CHECK enum err partition_new(const struct partition_env *env, const struct 
 
 struct partition_close {
     void (*done)(struct partition_close *op); /* the partition is freed by then */
+    bool sync_all_follows;                    /* in, of partition_close: as in struct partition_log_close */
+    bool left_unsynced;                       /* out */
     enum err err;
     struct partition *partition; /* the partition's, as all below */
     struct partition_log_close log_close;
 };
+/* Whether a clean stop of it has anything to sync. */
+bool partition_needs_final_sync(const struct partition *partition);
 /* A clean stop: what waits is answered (ERR_NOT_LEADER_OR_FOLLOWER), watches are told, indexes trimmed, the producer
  * snapshot written, all synced. No new operation may be given. */
 void partition_close(struct partition *partition, struct partition_close *op);

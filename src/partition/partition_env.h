@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/rng.h"
+#include "base/slab.h"
 #include "partition/deleted_dirs.h"
 #include "partition/dir_dirty.h"
 #include "partition/dir_space.h"
@@ -29,6 +30,7 @@ struct partition_files {
     struct list logs;
     uint32_t open_count; /* files */
     uint32_t open_max;
+    struct slab loads;         /* what partitions take only until they are loaded; all-zero before the first */
     struct log_rate full_disk; /* of the lines that every refused append would write on a full disk */
 };
 

@@ -64,7 +64,8 @@ bool partition_is_gone(const struct partition *partition)
 
 struct bytes partition_topic(const struct partition *partition)
 {
-    return bytes_of(partition->topic, partition->topic_size);
+    return bytes_of(partition->log == NULL ? partition->topic : partition_log_topic(partition->log),
+                    partition->topic_size);
 }
 
 struct uuid partition_topic_id(const struct partition *partition)

@@ -18,7 +18,7 @@ struct partition {
     const struct partition_env *env;
     struct partition_log *log; /* NULL while loading and where that failed */
     enum partition_state state;
-    char *topic;
+    char *topic; /* until there is a log, which has one */
     size_t topic_size;
     struct uuid topic_id;
     int32_t index;

@@ -23,34 +23,35 @@ static int32_t sequence_back(int32_t sequence, int32_t count)
 
 void producer_state_init(struct producer_state *state, uint64_t seed)
 {
-    *state = (struct producer_state){0};
-    map_u64_init(&state->by_id, seed, PRODUCERS_MAX);
-    list_init(&state->by_age);
-    list_init(&state->by_open);
+    *state = (struct producer_state){.seed = seed};
 }
 
 void producer_state_take(struct producer_state *state, struct producer_state *taken)
 {
-    struct list by_age;
-    struct list by_open;
-
-    producer_state_clear(state);
     producer_state_deinit(state);
     *state = *taken;
-    list_init(&by_age);
-    list_init(&by_open);
-    list_move_all(&by_age, &taken->by_age);
-    list_move_all(&by_open, &taken->by_open);
-    list_init(&state->by_age);
-    list_init(&state->by_open);
-    list_move_all(&state->by_age, &by_age);
-    list_move_all(&state->by_open, &by_open);
-    producer_state_init(taken, taken->by_id.table.seed);
+    producer_state_init(taken, taken->seed);
+}
+
+static enum err some_make(struct producer_state *state)
+{
+    struct producers *some = state->some;
+
+    if (some != NULL)
+        return ERR_OK;
+    some = mem_calloc(1, sizeof(*some));
+    if (some == NULL)
+        return ERR_NOMEM;
+    map_u64_init(&some->by_id, state->seed, PRODUCERS_MAX);
+    list_init(&some->by_age);
+    list_init(&some->by_open);
+    state->some = some;
+    return ERR_OK;
 }
 
 static void forget(struct producer_state *state, struct producer *producer)
 {
-    map_u64_remove(&state->by_id, (uint64_t)producer->id);
+    map_u64_remove(&state->some->by_id, (uint64_t)producer->id);
     list_remove(&producer->by_age);
     list_remove(&producer->by_open);
     mem_free(producer);
@@ -58,79 +59,108 @@ static void forget(struct producer_state *state, struct producer *producer)
 
 /* --- transactions whose markers may yet be lost --- */
 
-static void ended_clear(struct producer_state *state)
+static void ended_clear(struct producers *some)
 {
-    mem_free(state->ended);
-    state->ended = NULL;
-    state->ended_first = 0;
-    state->ended_count = 0;
-    state->ended_room = 0;
+    mem_free(some->ended);
+    some->ended = NULL;
+    some->ended_first = 0;
+    some->ended_count = 0;
+    some->ended_room = 0;
 }
 
-static struct producer_ended *ended_at(const struct producer_state *state, uint32_t place)
+static struct producer_ended *ended_at(const struct producers *some, uint32_t place)
 {
-    return &state->ended[state->ended_first + place];
+    return &some->ended[some->ended_first + place];
 }
 
 enum err producer_state_reserve_ended(struct producer_state *state, uint32_t count)
 {
-    if (state->ended_first > 0 && state->ended_first + state->ended_count + count > state->ended_room) {
-        memmove(state->ended, ended_at(state, 0), state->ended_count * sizeof(state->ended[0]));
-        state->ended_first = 0;
+    struct producers *some = NULL;
+    enum err err = some_make(state);
+
+    if (err != ERR_OK)
+        return err;
+    some = state->some;
+    if (some->ended_first > 0 && some->ended_first + some->ended_count + count > some->ended_room) {
+        memmove(some->ended, ended_at(some, 0), some->ended_count * sizeof(some->ended[0]));
+        some->ended_first = 0;
     }
-    return mem_grow(&state->ended, &state->ended_room, state->ended_first + state->ended_count + count,
-                    ENDED_ROOM_FIRST, sizeof(state->ended[0]));
+    return mem_grow(&some->ended, &some->ended_room, some->ended_first + some->ended_count + count, ENDED_ROOM_FIRST,
+                    sizeof(some->ended[0]));
 }
 
-static void ended_add(struct producer_state *state, int64_t first_offset, int64_t last_offset)
+static void ended_add(struct producers *some, int64_t first_offset, int64_t last_offset)
 {
-    while (state->ended_count > 0 && ended_at(state, state->ended_count - 1)->first_offset >= first_offset)
-        state->ended_count--;
-    assert(state->ended_first + state->ended_count < state->ended_room);
-    *ended_at(state, state->ended_count++) = (struct producer_ended){first_offset, last_offset};
+    while (some->ended_count > 0 && ended_at(some, some->ended_count - 1)->first_offset >= first_offset)
+        some->ended_count--;
+    assert(some->ended_first + some->ended_count < some->ended_room);
+    *ended_at(some, some->ended_count++) = (struct producer_ended){first_offset, last_offset};
 }
 
 void producer_state_replicated(struct producer_state *state, int64_t high_watermark)
 {
-    while (state->ended_count > 0 && ended_at(state, 0)->last_offset < high_watermark) {
-        state->ended_first++;
-        state->ended_count--;
+    struct producers *some = state->some;
+
+    if (some == NULL)
+        return;
+    while (some->ended_count > 0 && ended_at(some, 0)->last_offset < high_watermark) {
+        some->ended_first++;
+        some->ended_count--;
     }
-    if (state->ended_count == 0)
-        ended_clear(state);
+    if (some->ended_count == 0)
+        ended_clear(some);
 }
 
 int64_t producer_state_first_unstable(const struct producer_state *state)
 {
+    const struct producers *some = state->some;
     int64_t first_open = producer_state_first_open(state);
 
-    return state->ended_count > 0 && ended_at(state, 0)->first_offset < first_open ? ended_at(state, 0)->first_offset
-                                                                                   : first_open;
+    if (some == NULL)
+        return INT64_MAX;
+    return some->ended_count > 0 && ended_at(some, 0)->first_offset < first_open ? ended_at(some, 0)->first_offset
+                                                                                 : first_open;
 }
 
 /* --- producers --- */
 
 void producer_state_clear(struct producer_state *state)
 {
-    list_each (&state->by_age, node)
+    struct producers *some = state->some;
+
+    if (some == NULL)
+        return;
+    list_each (&some->by_age, node)
         forget(state, LIST_ENTRY(node, struct producer, by_age));
-    ended_clear(state);
+    ended_clear(some);
+    map_u64_deinit(&some->by_id);
+    mem_free(some);
+    state->some = NULL;
 }
 
 void producer_state_deinit(struct producer_state *state)
 {
     producer_state_clear(state);
-    map_u64_deinit(&state->by_id);
 }
 
 uint32_t producer_state_count(const struct producer_state *state)
 {
-    return map_u64_count(&state->by_id);
+    return state->some == NULL ? 0 : map_u64_count(&state->some->by_id);
 }
 
 static struct producer *find(const struct producer_state *state, int64_t id)
 {
-    return map_u64_get(&state->by_id, (uint64_t)id);
+    return state->some == NULL ? NULL : map_u64_get(&state->some->by_id, (uint64_t)id);
+}
+
+const struct producer *producer_state_next(const struct producer_state *state, const struct producer *before)
+{
+    const struct list_node *node = NULL;
+
+    if (state->some == NULL)
+        return NULL;
+    node = before == NULL ? list_first(&state->some->by_age) : list_next(&state->some->by_age, &before->by_age);
+    return node == NULL ? NULL : LIST_ENTRY((struct list_node *)(uintptr_t)node, struct producer, by_age);
 }
 
 const struct producer *producer_state_get(const struct producer_state *state, int64_t id)
@@ -141,9 +171,9 @@ const struct producer *producer_state_get(const struct producer_state *state, in
 /* Over the bound: the longest silent one without an open transaction makes room. */
 static enum err room_make(struct producer_state *state)
 {
-    if (map_u64_count(&state->by_id) < PRODUCERS_MAX)
+    if (map_u64_count(&state->some->by_id) < PRODUCERS_MAX)
         return ERR_OK;
-    list_each (&state->by_age, node) {
+    list_each (&state->some->by_age, node) {
         struct producer *producer = LIST_ENTRY(node, struct producer, by_age);
 
         if (producer->txn_first_offset < 0) {
@@ -162,7 +192,9 @@ static enum err find_or_make(struct producer_state *state, int64_t id, struct pr
     *found = producer;
     if (producer != NULL)
         return ERR_OK;
-    err = room_make(state);
+    err = some_make(state);
+    if (err == ERR_OK)
+        err = room_make(state);
     if (err != ERR_OK)
         return err;
     producer = mem_calloc(1, sizeof(*producer));
@@ -175,12 +207,12 @@ static enum err find_or_make(struct producer_state *state, int64_t id, struct pr
     producer->last_timestamp = -1;
     list_node_init(&producer->by_age);
     list_node_init(&producer->by_open);
-    err = map_u64_insert(&state->by_id, (uint64_t)id, producer);
+    err = map_u64_insert(&state->some->by_id, (uint64_t)id, producer);
     if (err != ERR_OK) {
         mem_free(producer);
         return err;
     }
-    list_add_last(&state->by_age, &producer->by_age);
+    list_add_last(&state->some->by_age, &producer->by_age);
     *found = producer;
     return ERR_OK;
 }
@@ -327,7 +359,7 @@ static void note_data(struct producer_state *state, struct producer *producer, c
     }
     if (batch_has(head, BATCH_TRANSACTIONAL) && producer->txn_first_offset < 0) {
         producer->txn_first_offset = head->base_offset;
-        list_add_last(&state->by_open, &producer->by_open);
+        list_add_last(&state->some->by_open, &producer->by_open);
     }
 }
 
@@ -348,7 +380,7 @@ static bool note_marker(struct producer_state *state, struct producer *producer,
         return false;
     producer->txn_first_offset = -1;
     list_remove(&producer->by_open);
-    ended_add(state, first_offset, head->base_offset);
+    ended_add(state->some, first_offset, head->base_offset);
     if (ended != NULL) {
         int64_t first_open = producer_state_first_open(state);
 
@@ -377,13 +409,13 @@ bool producer_state_apply(struct producer_state *state, const struct batch_heade
         note_data(state, producer, head);
     producer->last_timestamp = head->max_timestamp;
     list_remove(&producer->by_age);
-    list_add_last(&state->by_age, &producer->by_age);
+    list_add_last(&state->some->by_age, &producer->by_age);
     return has_ended;
 }
 
 int64_t producer_state_first_open(const struct producer_state *state)
 {
-    const struct list_node *first = list_first(&state->by_open);
+    const struct list_node *first = state->some == NULL ? NULL : list_first(&state->some->by_open);
 
     return first == NULL ? INT64_MAX
                          : LIST_ENTRY((struct list_node *)(uintptr_t)first, struct producer, by_open)->txn_first_offset;
@@ -391,12 +423,16 @@ int64_t producer_state_first_open(const struct producer_state *state)
 
 void producer_state_expire(struct producer_state *state, int64_t before_ms)
 {
-    list_each (&state->by_age, node) {
+    if (state->some == NULL)
+        return;
+    list_each (&state->some->by_age, node) {
         struct producer *producer = LIST_ENTRY(node, struct producer, by_age);
 
         if (producer->txn_first_offset < 0 && producer->last_timestamp <= before_ms)
             forget(state, producer);
     }
+    if (producer_state_count(state) == 0 && state->some->ended_count == 0)
+        producer_state_clear(state);
 }
 
 /* --- snapshots --- */
@@ -427,10 +463,8 @@ enum err producer_state_format(const struct producer_state *state, uint8_t **dat
     if (*data == NULL)
         return ERR_NOMEM;
     at = *data + PRODUCER_SNAPSHOT_HEAD_BYTES;
-    for (const struct list_node *node = list_first(&state->by_age); node != NULL;
-         node = list_next(&state->by_age, node)) {
-        const struct producer *producer = LIST_ENTRY((struct list_node *)(uintptr_t)node, struct producer, by_age);
-
+    for (const struct producer *producer = producer_state_next(state, NULL); producer != NULL;
+         producer = producer_state_next(state, producer)) {
         if (producer->epoch < 0)
             continue;
         entry_format(producer, at);
@@ -470,12 +504,12 @@ static enum err entry_parse(struct producer_state *state, const uint8_t *at)
             .offset_delta = offset_delta,
         };
     if (producer->txn_first_offset >= 0) {
-        struct list_node *before = list_first(&state->by_open); /* entries come in no order of offsets */
+        struct list_node *before = list_first(&state->some->by_open); /* entries come in no order of offsets */
 
         while (before != NULL &&
                LIST_ENTRY(before, struct producer, by_open)->txn_first_offset < producer->txn_first_offset)
-            before = list_next(&state->by_open, before);
-        list_insert_before(before == NULL ? &state->by_open.head : before, &producer->by_open);
+            before = list_next(&state->some->by_open, before);
+        list_insert_before(before == NULL ? &state->some->by_open.head : before, &producer->by_open);
     }
     return ERR_OK;
 }

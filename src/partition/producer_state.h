@@ -60,7 +60,7 @@ struct producer_ended {
     int64_t last_offset;
 };
 
-struct producer_state {
+struct producers {
     struct map_u64 by_id;
     struct list by_age;
     struct list by_open;
@@ -72,6 +72,12 @@ struct producer_state {
     uint32_t ended_room;
 };
 
+/* Most partitions have none, and pay for a pointer. */
+struct producer_state {
+    struct producers *some; /* NULL: there are none, and were none of late */
+    uint64_t seed;
+};
+
 /* Takes no memory before the first producer. */
 void producer_state_init(struct producer_state *state, uint64_t seed);
 void producer_state_deinit(struct producer_state *state);
@@ -79,6 +85,8 @@ void producer_state_clear(struct producer_state *state);
 /* Becomes what `taken` is, which is left empty. */
 void producer_state_take(struct producer_state *state, struct producer_state *taken);
 uint32_t producer_state_count(const struct producer_state *state);
+/* Least recently heard first: the first one where before is NULL; NULL: no more. */
+const struct producer *producer_state_next(const struct producer_state *state, const struct producer *before);
 const struct producer *producer_state_get(const struct producer_state *state, int64_t id);
 
 /*

@@ -139,19 +139,20 @@ static struct bytes keep(struct bytes from)
 static enum err sink_record(struct step_sink *sink, struct step *step, struct bytes key, struct bytes value)
 {
     struct group_world *world = world_of(sink);
+    int64_t producer_id = step->producer != NULL ? step->producer->id : world->producer_id;
     enum err err = world->fail;
 
-    (void)step;
     world->fail = ERR_OK;
     if (err != ERR_OK) {
         SAY(world, "  record fails: %s\n", err_name(err));
         return err;
     }
     say_record(world, key, value);
+    world->batch_used += key.size + value.size;
     ck_assert_uint_lt(world->record_count, WORLD_RECORDS_MAX);
     world->records[world->record_count++] =
-        (struct world_record){.producer_id = world->producer_id, .key = keep(key), .value = keep(value)};
-    return groups_replay(world->groups, world->producer_id, key, value);
+        (struct world_record){.producer_id = producer_id, .key = keep(key), .value = keep(value)};
+    return groups_replay(world->groups, producer_id, key, value);
 }
 
 static void say_history(struct group_world *world, const struct group_history_reply *reply)
@@ -227,9 +228,11 @@ static void sink_answer(struct step_sink *sink, struct step *step, struct step_o
 
 static size_t sink_room(const struct step_sink *sink, const struct step *step)
 {
-    (void)sink;
+    const struct group_world *world =
+        (const struct group_world *)(const void *)((const char *)sink - offsetof(struct group_world, sink));
+
     (void)step;
-    return BATCH_ROOM;
+    return world->batch_used > world->batch_room ? 0 : world->batch_room - world->batch_used;
 }
 
 static const struct group_world *of_topics(const struct group_topics *topics)
@@ -297,8 +300,10 @@ static struct bytes group_config(const struct group_topics *topics, struct bytes
 
 static void step_begin(struct group_world *world)
 {
+    world->batch_used = 0;
     world->step = (struct step){.now_ns = world->now_ns,
                                 .now_ms = world->now_ms,
+                                .clock_doubted = world->clock_doubted,
                                 .rng = &world->rng.rng,
                                 .topics = &world->topics,
                                 .sink = &world->sink};
@@ -320,6 +325,7 @@ void world_open(struct group_world *world)
     world->now_ns = (int64_t)NS_A_MS;
     world->now_ms = 1000000;
     world->producer_id = -1;
+    world->batch_room = BATCH_ROOM;
     world->topics = (struct group_topics){
         .by_name = by_name, .by_id = by_id, .each = each_topic, .racks = racks, .group_config = group_config};
     world->sink = (struct step_sink){.record = sink_record, .answer = sink_answer, .room = sink_room};
@@ -410,7 +416,8 @@ struct world_call *world_ask(struct group_world *world, const char *label, enum 
                                  .client_host = BYTES_LITERAL("/127.0.0.1"),
                                  .request = request,
                                  .response = call->response,
-                                 .arena = &call->arena};
+                                 .arena = &call->arena,
+                                 .require_stable = world->require_stable};
     SAY(world, "%s: %s %s v%d ", label, asked[ask].name, group, version);
     if (asked[ask].request != NULL)
         say_message(world, asked[ask].request, version, request);

@@ -333,6 +333,35 @@ START_TEST(jobs_run_elsewhere_and_end_at_home)
 }
 END_TEST
 
+/* --- timers that are overdue again --- */
+
+static uint32_t overdue_fired;
+
+static void fire_overdue(struct loop_timer *timer)
+{
+    if (++overdue_fired < 1000)
+        loop_timer_start(turn.loop, timer, 0);
+}
+
+/* A timer that starts itself again for a time that has passed waits for the next turn: messages come through meanwhile.
+ */
+START_TEST(what_is_always_overdue_does_not_hold_the_loop)
+{
+    struct loop_timer timer = {.fired = fire_overdue};
+    struct loop_task task = {.run = on_second};
+
+    memset(&turn, 0, sizeof(turn));
+    turn.reactor = make(&real_clock, NULL);
+    turn.loop = reactor_loop(turn.reactor);
+    loop_timer_start(turn.loop, &timer, 0);
+    loop_post(turn.loop, &task);
+    reactor_stop(turn.reactor);
+    reactor_run(turn.reactor);
+    ck_assert_uint_eq(overdue_fired, 1);
+    reactor_free(turn.reactor);
+}
+END_TEST
+
 /* --- the hook --- */
 
 static atomic_uint turns;
@@ -376,6 +405,7 @@ int main(void)
     tcase_add_test(tcase, deferred_tasks_end_a_turn_and_timers_fire_in_order);
     tcase_add_test(tcase, sockets_are_heard_before_what_is_overdue_fires);
     tcase_add_test(tcase, jobs_run_elsewhere_and_end_at_home);
+    tcase_add_test(tcase, what_is_always_overdue_does_not_hold_the_loop);
     tcase_add_test(tcase, each_turn_is_timed);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);

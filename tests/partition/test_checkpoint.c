@@ -80,7 +80,7 @@ START_TEST(epochs_round_trip)
     ck_assert_int_eq(epoch_cache_assign(&epochs, 0, 0), ERR_OK);
     ck_assert_int_eq(epoch_cache_assign(&epochs, 5, 17), ERR_OK);
     checkpoint_format_epochs(&epochs, &text);
-    ck_assert_int_eq(checkpoint_write_epochs(&world.disk.fs, "/data", &text), ERR_OK);
+    ck_assert_int_eq(checkpoint_write_epochs(&world.disk.fs, "/data", &text, true), ERR_OK);
     ck_assert(
         bytes_equal(sim_fs_peek(&world.disk, "/data/leader-epoch-checkpoint"), BYTES_LITERAL("0\n2\n0 0\n5 17\n")));
     ck_assert_int_eq(checkpoint_read_epochs(&world.disk.fs, "/data", &got), ERR_OK);

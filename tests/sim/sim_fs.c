@@ -485,6 +485,17 @@ static enum err sim_mkdir(struct fs *base, const char *path)
     return ERR_OK;
 }
 
+static void settle_names(struct sim_fs *fs, struct sim_fs_node *node)
+{
+    struct entry *old = node->durable_entries;
+
+    if (node->versions == NULL)
+        return;
+    node->durable_entries = entries_copy(node->entries);
+    entries_free(fs, old);
+    versions_free(fs, node);
+}
+
 static enum err sim_sync_dir(struct fs *base, const char *path)
 {
     struct sim_fs *fs = of(base);
@@ -496,12 +507,7 @@ static enum err sim_sync_dir(struct fs *base, const char *path)
     node = find(fs, path);
     if (node == NULL || !node->is_directory)
         return ERR_NOT_FOUND;
-    if (node->versions == NULL)
-        return ERR_OK;
-    struct entry *old = node->durable_entries;
-    node->durable_entries = entries_copy(node->entries);
-    entries_free(fs, old);
-    versions_free(fs, node);
+    settle_names(fs, node);
     return ERR_OK;
 }
 
@@ -694,6 +700,26 @@ static enum err sim_sync(struct fs_file *file)
     return err;
 }
 
+static void settle_tree(struct sim_fs *fs, struct sim_fs_node *node)
+{
+    if (!node->is_directory) {
+        settle_content(node);
+        return;
+    }
+    settle_names(fs, node);
+    for (const struct entry *entry = node->entries; entry != NULL; entry = entry->next)
+        settle_tree(fs, entry->node);
+}
+
+static enum err sim_sync_all(struct fs_file *file)
+{
+    enum err err = enter_file(file, SIM_FS_SYNC, 0, NULL);
+
+    if (err == ERR_OK)
+        settle_tree(of(file->fs), of(file->fs)->root);
+    return err;
+}
+
 static enum err sim_set_mtime(struct fs_file *file, int64_t mtime_ms)
 {
     enum err err = enter_file(file, SIM_FS_SET_MTIME, 0, NULL);
@@ -766,6 +792,7 @@ static const struct fs_ops ops = {
     .write_behind = sim_write_behind,
     .forget_cached = sim_forget_cached,
     .sync = sim_sync,
+    .sync_all = sim_sync_all,
     .set_mtime = sim_set_mtime,
     .size = sim_size,
     .boot_id = sim_boot_id,

@@ -76,6 +76,7 @@ void sim_node_start(struct sim_node *node)
         .log_sink = &node->log_sink,
         .reactors = node->reactors,
         .reactor_count = node->reactor_count,
+        .sync_all_partitions = node->sim->seed % 2 == 0 ? 1 : 0, /* both ways of a clean stop */
     };
     enum err err = ERR_OK;
 

@@ -1,0 +1,88 @@
+/* Rule: a group keeps its last 100 rebalances, with who caused each and how long it took, within a bound of memory. */
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/group.h"
+#include "coordinator/group_history.h"
+#include "coordinator/group_world.h"
+#include "partition/run_tests.h"
+
+static struct group_world world;
+
+static struct group *make_group(void)
+{
+    struct group *group = NULL;
+
+    ck_assert_int_eq(group_get_or_make(world.groups, BYTES_LITERAL("g"), &group), ERR_OK);
+    return group;
+}
+
+static const struct group_history_reply *ask(const char *id)
+{
+    return world_ask(&world, "h", ASK_HISTORY, 0, id, NULL)->response;
+}
+
+START_TEST(who_what_and_how_long)
+{
+    struct group *group = NULL;
+
+    world_open(&world);
+    group = make_group();
+    (void)ask("g");
+    (void)ask("unknown");
+    group_history_begin(group, &world.step, CAUSE_JOINED, BYTES_LITERAL("m-1"), BYTES_LITERAL("app"),
+                        BYTES_LITERAL("/127.0.0.1"), BYTES_LITERAL("need to re-join"));
+    (void)ask("g");
+    world_say(&world, "a further cause while one is under way is not a rebalance of its own");
+    group_history_begin(group, &world.step, CAUSE_LEFT, BYTES_LITERAL("m-2"), (struct bytes){0}, (struct bytes){0},
+                        (struct bytes){0});
+    world_advance(&world, 250);
+    world.step.now_ns = world.now_ns;
+    group_history_end(group, &world.step, 4, 2, 7);
+    group_history_end(group, &world.step, 5, 3, 8);
+    for (int cause = 0; cause < CAUSE_COUNT; cause++) {
+        group_history_begin(group, &world.step, (enum group_cause)cause, (struct bytes){0}, (struct bytes){0},
+                            (struct bytes){0}, (struct bytes){0});
+        group_history_end(group, &world.step, 5 + cause, 1, -1);
+    }
+    (void)ask("g");
+    transcript_expect(&world.said, "history");
+    world_close(&world);
+}
+END_TEST
+
+START_TEST(the_last_hundred)
+{
+    static char text[300];
+    const struct group_history_reply *reply = NULL;
+    struct group *group = NULL;
+
+    memset(text, 'x', sizeof(text));
+    memcpy(text + GROUP_HISTORY_TEXT_MAX - 1, "\xc3\xa4", 2); /* a character that lies over the cut */
+    world_open(&world);
+    world.quiet = true;
+    group = make_group();
+    for (int i = 0; i < 3 * GROUP_HISTORY_MAX + 1; i++) {
+        reply = ask("g");
+        ck_assert_uint_eq(reply->count, i < GROUP_HISTORY_MAX ? (uint32_t)i : GROUP_HISTORY_MAX);
+        group_history_begin(group, &world.step, CAUSE_LEFT, bytes_of(text, sizeof(text)), (struct bytes){0},
+                            bytes_of(text, (size_t)(i % 200)), BYTES_LITERAL("bye"));
+        group_history_end(group, &world.step, i, 1, 0);
+    }
+    reply = ask("g");
+    ck_assert_uint_eq(reply->count, GROUP_HISTORY_MAX);
+    for (uint32_t i = 0; i < reply->count; i++) {
+        int32_t number = 2 * GROUP_HISTORY_MAX + 1 + (int32_t)i;
+
+        ck_assert_int_eq(reply->entries[i].generation, number);
+        ck_assert_uint_eq(reply->entries[i].member_id.size, GROUP_HISTORY_TEXT_MAX - 1);
+        ck_assert_uint_eq(reply->entries[i].client_host.size, (size_t)(number % 200));
+        ck_assert(bytes_equal(reply->entries[i].reason, BYTES_LITERAL("bye")));
+    }
+    world_close(&world);
+}
+END_TEST
+
+RUN_TESTS("group_history", who_what_and_how_long, the_last_hundred)
