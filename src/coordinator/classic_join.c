@@ -8,7 +8,7 @@ enum {
     REBALANCE_TIMEOUT_SINCE = 1,  /* before, the session time-out is both (KIP-62) */
     NULL_PROTOCOL_SINCE = 7,      /* KIP-559 */
     SKIP_ASSIGNMENT_SINCE = 9,    /* KIP-814 */
-    UUID_TEXT_BYTES = 36,         /* as Java prints it */
+    ID_SUFFIX_BYTES = 1 + 36,     /* as Java prints it */
 };
 
 /* ---- answers ---- */
@@ -220,6 +220,8 @@ static struct bytes make_member_id(struct step *step, struct group_op *op)
     struct uuid id;
     const uint8_t *b = id.bytes;
 
+    if (prefix.size > WIRE_STRING_BYTES_MAX - ID_SUFFIX_BYTES)
+        prefix.size = WIRE_STRING_BYTES_MAX - ID_SUFFIX_BYTES;
     rng_fill(step->rng, random, sizeof(random));
     id = uuid_from_random(random);
     return arena_printf(op->arena, "%.*s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",

@@ -262,9 +262,11 @@ int64_t groups_due_ns(const struct groups *groups)
 void groups_tick(struct groups *groups, struct step *step)
 {
     struct loop_timer *first = NULL;
+    size_t room = step_room(step);
 
     groups->step = step;
-    while (step->err == ERR_OK && (first = timer_heap_first(&groups->timers)) != NULL &&
+    /* What is due of many groups need not fit one batch: the rest is due at once again. */
+    while (step->err == ERR_OK && step_room(step) >= room / 2 && (first = timer_heap_first(&groups->timers)) != NULL &&
            first->due_ns <= step->now_ns) {
         timer_heap_stop(&groups->timers, first);
         first->fired(first);

@@ -408,16 +408,17 @@ struct world_call *world_ask(struct group_world *world, const char *label, enum 
     call->world = world;
     arena_init(&call->arena, CALL_ARENA_BYTES_MAX);
     call->response = arena_alloc(&call->arena, asked[ask].response_size);
-    call->op = (struct group_op){.op = {.done = call_done},
-                                 .ask = ask,
-                                 .version = version,
-                                 .group_id = bytes_of_text(group),
-                                 .client_id = bytes_of_text(call->label),
-                                 .client_host = BYTES_LITERAL("/127.0.0.1"),
-                                 .request = request,
-                                 .response = call->response,
-                                 .arena = &call->arena,
-                                 .require_stable = world->require_stable};
+    call->op =
+        (struct group_op){.op = {.done = call_done},
+                          .ask = ask,
+                          .version = version,
+                          .group_id = bytes_of_text(group),
+                          .client_id = world->client_id.data != NULL ? world->client_id : bytes_of_text(call->label),
+                          .client_host = BYTES_LITERAL("/127.0.0.1"),
+                          .request = request,
+                          .response = call->response,
+                          .arena = &call->arena,
+                          .require_stable = world->require_stable};
     SAY(world, "%s: %s %s v%d ", label, asked[ask].name, group, version);
     if (asked[ask].request != NULL)
         say_message(world, asked[ask].request, version, request);
