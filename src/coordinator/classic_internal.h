@@ -14,6 +14,7 @@
 #include "base/map.h"
 #include "coordinator/classic.h"
 #include "coordinator/group_history.h"
+#include "protocol/gen/consumer_group_member_metadata_record.h" /* struct classic_protocol */
 
 enum {
     CLASSIC_NEW_MEMBER_MS = 5 * 60 * 1000, /* a member that never had an answer may wait so long: Kafka's, fixed */
@@ -23,11 +24,6 @@ enum {
 };
 
 enum classic_state { CLASSIC_EMPTY, CLASSIC_PREPARING, CLASSIC_COMPLETING, CLASSIC_STABLE };
-
-struct classic_protocol {
-    struct bytes name;
-    struct bytes metadata; /* of the consumer protocol: a ConsumerProtocolSubscription */
-};
 
 struct classic_member {
     struct classic_group *classic;

@@ -32,9 +32,13 @@ struct bytes consumer_state_name(const struct consumer_group *consumer);
 bool consumer_has_members(const struct consumer_group *consumer);
 bool consumer_is_settled(const struct consumer_group *consumer); /* no record of it stands */
 bool consumer_subscribes(const struct consumer_group *consumer, struct bytes topic);
-/* Whether that member may commit (groups.md 4.1); version: of OffsetCommit. */
+/* Whether that member may commit (groups.md 4.1); version: of OffsetCommit. With an epoch below its own it may, but
+ * only what it had then already: consumer_may_commit_partition says of each partition, and one that it may not is the
+ * error of the whole request. */
 MUST_CHECK enum err consumer_may_commit(struct group *group, struct step *step, struct bytes member_id,
                                         struct bytes instance_id, int32_t epoch, int16_t version, bool transactional);
+MUST_CHECK enum err consumer_may_commit_partition(const struct group *group, struct bytes member_id, int32_t epoch,
+                                                  struct uuid topic, int32_t partition, bool transactional);
 /* OffsetFetch v9+: member and epoch given. */
 MUST_CHECK enum err consumer_may_fetch(const struct group *group, struct bytes member_id, int32_t epoch);
 

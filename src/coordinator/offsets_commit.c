@@ -157,6 +157,34 @@ static void check_commit(const struct commit *commit, const struct offset_commit
     }
 }
 
+/* In a group of the consumer protocol a member may still commit under an earlier epoch what it had then already; one
+ * partition that it had not is the whole request's error. */
+static enum err may_commit_all(const struct commit *commit, const struct offset_commit_request *in,
+                               const struct offset_commit_response *out)
+{
+    const struct group *group = group_find(commit->groups, commit->op->group_id);
+
+    if (group == NULL || group->kind != GROUP_CONSUMER)
+        return ERR_OK;
+    for (uint32_t i = 0; i < in->topics_count; i++) {
+        const struct offset_commit_request_topic *from = &in->topics[i];
+        struct group_topic topic = {0};
+
+        if (resolve(commit, from->name, from->topic_id, &topic) != ERR_OK)
+            continue;
+        for (uint32_t k = 0; k < from->partitions_count; k++) {
+            enum err err = ERR_OK;
+
+            if (out->topics[i].partitions[k].error_code == 0)
+                err = consumer_may_commit_partition(group, commit->member_id, commit->generation, topic.id,
+                                                    from->partitions[k].partition_index, commit->transactional);
+            if (err != ERR_OK)
+                return err;
+        }
+    }
+    return ERR_OK;
+}
+
 static enum err write_commit(const struct commit *commit, const struct offset_commit_request *in,
                              const struct offset_commit_response *out)
 {
@@ -198,6 +226,11 @@ static enum err decide(const struct commit *commit, const struct offset_commit_r
         return ERR_OK;
     }
     check_commit(commit, in, out, &bytes);
+    allowed = may_commit_all(commit, in, out);
+    if (allowed != ERR_OK) {
+        fail_commit(out, allowed);
+        return ERR_OK;
+    }
     if (bytes <= step_room(commit->step))
         return write_commit(commit, in, out);
     fail_commit(out, ERR_UNKNOWN_SERVER_ERROR); /* as Apache Kafka answers what is too large for a batch */

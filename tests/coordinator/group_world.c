@@ -268,10 +268,22 @@ static void each_topic(const struct group_topics *topics, bool (*each)(void *con
                        void *context)
 {
     const struct group_world *world = of_topics(topics);
+    const struct group_topic *before = NULL;
 
-    for (uint32_t i = 0; i < world->topic_count; i++)
-        if (world->table[i].partition_count > 0 && !each(context, &world->table[i]))
+    for (;;) { /* by name */
+        const struct group_topic *next = NULL;
+
+        for (uint32_t i = 0; i < world->topic_count; i++) {
+            const struct group_topic *topic = &world->table[i];
+
+            if (topic->partition_count > 0 && (before == NULL || bytes_compare(topic->name, before->name) > 0) &&
+                (next == NULL || bytes_compare(topic->name, next->name) < 0))
+                next = topic;
+        }
+        if (next == NULL || !each(context, next))
             return;
+        before = next;
+    }
 }
 
 static uint32_t racks(const struct group_topics *topics, struct uuid id, uint32_t partition, struct bytes *to,
@@ -418,6 +430,7 @@ struct world_call *world_ask(struct group_world *world, const char *label, enum 
                           .request = request,
                           .response = call->response,
                           .arena = &call->arena,
+                          .may_describe_topic = world->may_describe_topic,
                           .require_stable = world->require_stable};
     SAY(world, "%s: %s %s v%d ", label, asked[ask].name, group, version);
     if (asked[ask].request != NULL)

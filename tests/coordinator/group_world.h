@@ -51,11 +51,12 @@ struct group_world {
     struct step_sink sink;
     struct counting_rng rng;
     int64_t now_ns;
-    int64_t now_ms;         /* wall */
-    struct bytes client_id; /* of whoever asks; null: its label */
-    bool hold;              /* answers wait for world_commit */
-    bool quiet;             /* nothing is said (simulation) */
-    enum err fail;          /* the next record fails with it */
+    int64_t now_ms;                                                            /* wall */
+    struct bytes client_id;                                                    /* of whoever asks; null: its label */
+    bool hold;                                                                 /* answers wait for world_commit */
+    bool quiet;                                                                /* nothing is said (simulation) */
+    bool (*may_describe_topic)(const struct group_op *op, struct bytes topic); /* of every question; NULL: all */
+    enum err fail;                                                             /* the next record fails with it */
     bool clock_doubted;
     bool require_stable; /* of the questions asked from here on */
     size_t batch_room;   /* of one step, in bytes of keys and values */

@@ -1,0 +1,138 @@
+#include "coordinator/consumer_internal.h"
+#include "protocol/gen/consumer_protocol_assignment.h"
+
+enum { VERSION_BYTES = 2 };
+
+/* What is behind a version that is newer reads as the newest that is known. */
+static enum err begin_reading(struct bytes text, int16_t newest, struct wire_reader *reader, int16_t *version)
+{
+    if (text.size < VERSION_BYTES)
+        return ERR_MALFORMED;
+    wire_reader_init(reader, text);
+    *version = wire_read_i16(reader);
+    if (*version < 0)
+        return ERR_MALFORMED;
+    if (*version > newest)
+        *version = newest;
+    return ERR_OK;
+}
+
+enum err consumer_read_subscription(struct bytes text, struct arena *arena,
+                                    struct consumer_protocol_subscription *subscription)
+{
+    struct wire_reader reader;
+    int16_t version = 0;
+    enum err err = begin_reading(text, CONSUMER_PROTOCOL_SUBSCRIPTION_VERSION_MAX, &reader, &version);
+
+    return err == ERR_OK ? consumer_protocol_subscription_read(&reader, arena, version, subscription) : err;
+}
+
+static enum err add_partitions(struct partition_set *set, const struct step *step, struct bytes topic,
+                               const int32_t *partitions, uint32_t count, int32_t epoch)
+{
+    struct group_topic about = {0};
+
+    if (!step->topics->by_name(step->topics, topic, &about))
+        return ERR_OK;
+    for (uint32_t i = 0; i < count; i++) {
+        enum err err = partitions[i] < 0 || partitions[i] >= CONSUMER_PARTITIONS_MAX
+                           ? ERR_MALFORMED
+                           : partition_set_add(set, about.id, partitions[i], epoch);
+
+        if (err != ERR_OK)
+            return err;
+    }
+    return ERR_OK;
+}
+
+enum err consumer_read_owned(const struct consumer_protocol_subscription *subscription, const struct step *step,
+                             struct partition_set *owned)
+{
+    enum err err = ERR_OK;
+
+    for (uint32_t i = 0; i < subscription->owned_partitions_count && err == ERR_OK; i++)
+        err = add_partitions(owned, step, subscription->owned_partitions[i].topic,
+                             subscription->owned_partitions[i].partitions,
+                             subscription->owned_partitions[i].partitions_count, 0);
+    partition_set_sort(owned);
+    return err;
+}
+
+enum err consumer_read_assignment(struct bytes text, const struct step *step, int32_t epoch, struct partition_set *set,
+                                  bool *has_user_data)
+{
+    struct consumer_protocol_assignment assignment;
+    struct wire_reader reader;
+    struct arena arena;
+    int16_t version = 0;
+    enum err err = ERR_OK;
+
+    *has_user_data = false;
+    if (text.size == 0)
+        return ERR_OK;
+    arena_init(&arena, CONSUMER_RECORD_BYTES_MAX);
+    err = begin_reading(text, CONSUMER_PROTOCOL_ASSIGNMENT_VERSION_MAX, &reader, &version);
+    if (err == ERR_OK)
+        err = consumer_protocol_assignment_read(&reader, &arena, version, &assignment);
+    for (uint32_t i = 0; err == ERR_OK && i < assignment.assigned_partitions_count; i++)
+        err = add_partitions(set, step, assignment.assigned_partitions[i].topic,
+                             assignment.assigned_partitions[i].partitions,
+                             assignment.assigned_partitions[i].partitions_count, epoch);
+    if (err == ERR_OK) {
+        *has_user_data = assignment.user_data.size > 0;
+        partition_set_sort(set);
+    }
+    arena_deinit(&arena);
+    return err;
+}
+
+enum err consumer_encode_assignment(const struct consumer_member *member, const struct partition_set *set,
+                                    const struct step *step, struct arena *arena, struct bytes *encoded)
+{
+    const struct classic_member_metadata *classic = member->about.classic_member_metadata;
+    struct consumer_protocol_assignment assignment;
+    struct wire_writer w;
+    struct wire_reader reader;
+    uint8_t *to = NULL;
+    size_t size = 0;
+    int16_t version = 0;
+    uint32_t count = 0;
+
+    if (classic->supported_protocols_count > 0 &&
+        begin_reading(classic->supported_protocols[0].metadata, CONSUMER_PROTOCOL_ASSIGNMENT_VERSION_MAX, &reader,
+                      &version) != ERR_OK)
+        version = 0;
+    for (uint32_t from = 0; from < set->count; from = partition_set_run(set, from))
+        count++;
+    consumer_protocol_assignment_init(&assignment);
+    assignment.assigned_partitions = arena_array(arena, count, sizeof(*assignment.assigned_partitions));
+    if (assignment.assigned_partitions == NULL)
+        return ERR_NOMEM;
+    for (uint32_t from = 0, end = 0; from < set->count; from = end) {
+        struct group_topic about = {0};
+        uint32_t at = assignment.assigned_partitions_count;
+        int32_t *partitions = NULL;
+
+        end = partition_set_run(set, from);
+        if (!step->topics->by_id(step->topics, set->items[from].topic, &about))
+            continue;
+        partitions = arena_array(arena, end - from, sizeof(*partitions));
+        if (partitions == NULL)
+            return ERR_NOMEM;
+        for (uint32_t i = from; i < end; i++)
+            partitions[i - from] = set->items[i].partition;
+        assignment.assigned_partitions[at].topic = about.name;
+        assignment.assigned_partitions[at].partitions = partitions;
+        assignment.assigned_partitions[at].partitions_count = end - from;
+        assignment.assigned_partitions_count++;
+    }
+    size = VERSION_BYTES + wire_size_total(consumer_protocol_assignment_size(version, &assignment));
+    to = arena_alloc(arena, size);
+    if (to == NULL)
+        return ERR_NOMEM;
+    wire_writer_init_flat(&w, to, size);
+    wire_write_i16(&w, version);
+    consumer_protocol_assignment_write(&w, version, &assignment);
+    *encoded = bytes_of(to, size);
+    return wire_writer_finish(&w, NULL);
+}

@@ -1,0 +1,88 @@
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/mem.h"
+#include "coordinator/consumer_internal.h"
+
+/* One that comes back under its instance id is the same; 0 is nobody. */
+static uint64_t hash_member(const struct consumer_member *member)
+{
+    struct bytes name = member->about.instance_id.data != NULL ? member->about.instance_id : member->id;
+
+    return XXH3_64bits(name.data, name.size) | 1;
+}
+
+void consumer_rebalance_begin(struct consumer_group *consumer, const struct step *step, enum group_cause cause,
+                              const struct consumer_member *member, struct bytes reason)
+{
+    struct bytes none = BYTES_LITERAL("");
+
+    consumer->rebalancing = true;
+    group_history_begin(consumer->group, step, cause, member == NULL ? none : member->id,
+                        member == NULL ? none : member->about.client_id,
+                        member == NULL ? none : member->about.client_host, reason);
+}
+
+static bool is_settled(const struct consumer_group *consumer)
+{
+    uint32_t cursor = 0;
+    void *value = NULL;
+
+    if (consumer->member_count > 0 && consumer->epoch > consumer->target_epoch)
+        return false;
+    while (map_next(&consumer->members, &cursor, NULL, &value))
+        if (((struct consumer_member *)value)->subscribed && !consumer_is_reconciled(value))
+            return false;
+    return true;
+}
+
+/* Counts the partitions that another has than before, or that nobody has any more; and remembers who has them now.
+ * Without memory the count is unknown. */
+static int32_t count_moved(struct consumer_group *consumer)
+{
+    int32_t moved = 0;
+    uint32_t cursor = 0;
+    void *value = NULL;
+
+    while (map_next(&consumer->members, &cursor, NULL, &value)) {
+        const struct consumer_member *member = value;
+        uint64_t hash = member->subscribed ? hash_member(member) : 0;
+
+        for (uint32_t i = 0; hash != 0 && i < member->assigned.count; i++) {
+            const struct partition_item *item = &member->assigned.items[i];
+            struct consumer_owners *owners = map_get(&consumer->owners, bytes_of(item->topic.bytes, UUID_BYTES));
+            uint32_t room = owners->had_room;
+
+            if (mem_grow(&owners->had, &owners->had_room, owners->epoch_room, owners->epoch_room,
+                         sizeof(*owners->had)) != ERR_OK)
+                return -1;
+            for (uint32_t j = room; j < owners->had_room; j++)
+                owners->had[j] = 0;
+            moved += owners->had[item->partition] != hash;
+            owners->had[item->partition] = hash;
+        }
+    }
+    for (cursor = 0; map_next(&consumer->owners, &cursor, NULL, &value);) {
+        struct consumer_owners *owners = value;
+
+        for (uint32_t i = 0; i < owners->had_room; i++)
+            if (owners->had[i] != 0 && owners->epochs[i] == PARTITION_FREE) {
+                owners->had[i] = 0;
+                moved++;
+            }
+    }
+    return moved;
+}
+
+void consumer_rebalance_settle(struct consumer_group *consumer, const struct step *step)
+{
+    if (!consumer->rebalancing || !is_settled(consumer))
+        return;
+    consumer->rebalancing = false;
+    group_history_end(consumer->group, step, consumer->epoch, consumer->member_count, count_moved(consumer));
+}
+
+void consumer_rebalance_forget(struct consumer_group *consumer)
+{
+    (void)count_moved(consumer);
+}

@@ -1,0 +1,91 @@
+#include "coordinator/consumer_internal.h"
+
+/*
+ * What a step will write, at most: a step that does not fit its batch fails with the whole state, so what may be too
+ * large is asked for first. Apache Kafka answers it with UNKNOWN_SERVER_ERROR.
+ */
+
+enum {
+    RECORD_BYTES = 48,   /* key and value without texts and lists, and the record around them */
+    RUN_BYTES = 24,      /* of one topic in a list of partitions */
+    PARTITION_BYTES = 4, /* in such a list; twice that with its epoch */
+};
+
+size_t consumer_about_bytes(const struct consumer_group *consumer, struct bytes member_id,
+                            const struct consumer_group_member_metadata_value *about)
+{
+    return RECORD_BYTES + consumer->group->id.size + member_id.size +
+           wire_size_total(message_size(&consumer_group_member_metadata_value_message, 0, about));
+}
+
+size_t consumer_set_bytes(const struct partition_set *set, bool epochs)
+{
+    size_t bytes = 0;
+
+    for (uint32_t from = 0; from < set->count; from = partition_set_run(set, from))
+        bytes += RUN_BYTES;
+    return bytes + (size_t)set->count * (epochs ? 2 * PARTITION_BYTES : PARTITION_BYTES);
+}
+
+size_t consumer_current_bytes(const struct consumer_member *member)
+{
+    return RECORD_BYTES + member->consumer->group->id.size + member->id.size +
+           consumer_set_bytes(&member->assigned, true) + consumer_set_bytes(&member->revoking, true) +
+           consumer_set_bytes(&member->target, true);
+}
+
+size_t consumer_target_bytes(const struct consumer_group *consumer, const struct step *step,
+                             const struct consumer_group_member_metadata_value *about)
+{
+    size_t members = (size_t)consumer->member_count + 1;
+    size_t partitions = 0;
+    size_t topics = 0;
+    size_t ids = 0;
+    size_t own = 0;
+    uint32_t cursor = 0;
+    void *value = NULL;
+
+    for (cursor = 0; map_next(&consumer->names, &cursor, NULL, &value);) {
+        struct group_topic topic = {0};
+
+        if (step->topics->by_name(step->topics, ((struct consumer_name *)value)->name, &topic)) {
+            partitions += topic.partition_count;
+            topics++;
+        }
+    }
+    for (cursor = 0; map_next(&consumer->members, &cursor, NULL, &value);)
+        ids += ((struct consumer_member *)value)->id.size;
+    for (uint32_t i = 0; i < about->subscribed_topic_names_count; i++) {
+        struct bytes name = about->subscribed_topic_names[i];
+        struct group_topic topic = {0};
+
+        if (map_get(&consumer->names, name) == NULL && step->topics->by_name(step->topics, name, &topic)) {
+            partitions += topic.partition_count;
+            own += topic.partition_count;
+            topics++;
+        }
+    }
+    return own * 2 * PARTITION_BYTES + about->subscribed_topic_names_count * (size_t)RUN_BYTES +
+           members * (RECORD_BYTES + consumer->group->id.size) + ids + partitions * PARTITION_BYTES +
+           (partitions < members * topics ? partitions : members * topics) * RUN_BYTES;
+}
+
+/* Three tombstones of each member, and all of them in the classic group's record. */
+size_t consumer_downgrade_bytes(const struct consumer_group *consumer)
+{
+    size_t bytes = 4 * (RECORD_BYTES + consumer->group->id.size);
+    uint32_t cursor = 0;
+    void *value = NULL;
+
+    while (map_next(&consumer->members, &cursor, NULL, &value)) {
+        const struct consumer_member *member = value;
+        const struct classic_member_metadata *classic = member->about.classic_member_metadata;
+
+        bytes += 3 * (RECORD_BYTES + consumer->group->id.size + member->id.size);
+        bytes += consumer_about_bytes(consumer, member->id, &member->about);
+        bytes += consumer_set_bytes(&member->target, false);
+        for (uint32_t i = 0; classic != NULL && i < classic->supported_protocols_count; i++)
+            bytes += classic->supported_protocols[i].metadata.size;
+    }
+    return bytes;
+}

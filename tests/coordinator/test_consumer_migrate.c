@@ -1,0 +1,295 @@
+/* Rules of online migration: groups.md 3.7, as transcripts. */
+#include <check.h>
+#include <string.h>
+
+#include "coordinator/classic_client.h"
+#include "coordinator/consumer_beats.h"
+#include "partition/run_tests.h"
+#include "protocol/gen/consumer_protocol_assignment.h"
+#include "protocol/gen/consumer_protocol_subscription.h"
+#include "protocol/gen/heartbeat.h"
+#include "protocol/gen/join_group.h"
+#include "protocol/gen/leave_group.h"
+#include "protocol/gen/sync_group.h"
+
+enum { BYTES_MAX = 256, REQUESTS_MAX = 64 };
+
+static struct group_world world;
+static uint8_t blobs[REQUESTS_MAX][BYTES_MAX];
+static uint32_t blob_count;
+
+static void begin(void)
+{
+    blob_count = 0;
+    world_open(&world);
+    world.settings.consumer_assignment_interval_ms = 0;
+    world_topic(&world, "t", 4);
+}
+
+static void end(const char *name)
+{
+    transcript_expect(&world.said, name);
+    world_close(&world);
+}
+
+static struct bytes finish(struct wire_writer *w, const uint8_t *to, size_t size)
+{
+    ck_assert_int_eq(wire_writer_finish(w, NULL), ERR_OK);
+    return bytes_of(to, size);
+}
+
+/* owned: partitions of t, -1 ends. */
+static struct bytes subscription(struct bytes *topic, const int32_t *owned, uint32_t count)
+{
+    struct consumer_protocol_subscription_topic_partition partitions = {
+        .topic = BYTES_LITERAL("t"), .partitions = (int32_t *)(uintptr_t)owned, .partitions_count = count};
+    struct consumer_protocol_subscription says;
+    struct wire_writer w;
+    uint8_t *to = blobs[blob_count++];
+    size_t size = 0;
+
+    consumer_protocol_subscription_init(&says);
+    says.topics = topic;
+    says.topics_count = 1;
+    if (count > 0) {
+        says.owned_partitions = &partitions;
+        says.owned_partitions_count = 1;
+    }
+    size = 2 + wire_size_total(consumer_protocol_subscription_size(1, &says));
+    ck_assert_uint_le(size, BYTES_MAX);
+    wire_writer_init_flat(&w, to, size);
+    wire_write_i16(&w, 1);
+    consumer_protocol_subscription_write(&w, 1, &says);
+    return finish(&w, to, size);
+}
+
+static struct bytes assignment(const int32_t *partitions, uint32_t count, const char *user_data)
+{
+    struct consumer_protocol_assignment_topic_partition topic = {
+        .topic = BYTES_LITERAL("t"), .partitions = (int32_t *)(uintptr_t)partitions, .partitions_count = count};
+    struct consumer_protocol_assignment says;
+    struct wire_writer w;
+    uint8_t *to = blobs[blob_count++];
+    size_t size = 0;
+
+    consumer_protocol_assignment_init(&says);
+    says.assigned_partitions = &topic;
+    says.assigned_partitions_count = count > 0 ? 1 : 0;
+    says.user_data = user_data == NULL ? (struct bytes){0} : bytes_of_text(user_data);
+    size = 2 + wire_size_total(consumer_protocol_assignment_size(1, &says));
+    ck_assert_uint_le(size, BYTES_MAX);
+    wire_writer_init_flat(&w, to, size);
+    wire_write_i16(&w, 1);
+    consumer_protocol_assignment_write(&w, 1, &says);
+    return finish(&w, to, size);
+}
+
+struct old {
+    const char *id;       /* "": none yet */
+    const char *instance; /* NULL: dynamic */
+    const char *protocol; /* NULL: "range" */
+    const char *topic;    /* NULL: "t" */
+    const int32_t *owned;
+    uint32_t owned_count;
+    int16_t version; /* 0: 9; -1: 3 */
+    const char *type;
+};
+
+static struct world_call *join(const char *label, const struct old *old)
+{
+    static struct join_group_request requests[REQUESTS_MAX];
+    static struct join_group_request_protocol protocols[REQUESTS_MAX];
+    static struct bytes topics[REQUESTS_MAX];
+    static uint32_t at;
+    struct join_group_request *request = NULL;
+
+    at = (at + 1) % REQUESTS_MAX;
+    request = &requests[at];
+    topics[at] = bytes_of_text(old->topic == NULL ? "t" : old->topic);
+    protocols[at] =
+        (struct join_group_request_protocol){.name = bytes_of_text(old->protocol == NULL ? "range" : old->protocol),
+                                             .metadata = subscription(&topics[at], old->owned, old->owned_count)};
+    join_group_request_init(request);
+    request->group_id = BYTES_LITERAL("g");
+    request->session_timeout_ms = 10000;
+    request->rebalance_timeout_ms = 30000;
+    request->member_id = bytes_of_text(old->id);
+    request->group_instance_id = old->instance == NULL ? (struct bytes){0} : bytes_of_text(old->instance);
+    request->protocol_type = bytes_of_text(old->type == NULL ? "consumer" : old->type);
+    request->protocols = &protocols[at];
+    request->protocols_count = 1;
+    return world_ask(&world, label, ASK_JOIN_GROUP,
+                     (int16_t)(old->version == 0    ? 9
+                               : old->version == -1 ? 3
+                                                    : old->version),
+                     "g", request);
+}
+
+#define JOIN_OLD(label, ...) join(label, &(struct old){__VA_ARGS__})
+
+static struct world_call *old_sync(const char *label, const char *id, int32_t generation)
+{
+    static struct sync_group_request request;
+
+    sync_group_request_init(&request);
+    request.group_id = BYTES_LITERAL("g");
+    request.member_id = bytes_of_text(id);
+    request.generation_id = generation;
+    request.protocol_type = BYTES_LITERAL("consumer");
+    request.protocol_name = BYTES_LITERAL("range");
+    return world_ask(&world, label, ASK_SYNC_GROUP, 5, "g", &request);
+}
+
+static struct world_call *old_beat(const char *label, const char *id, int32_t generation)
+{
+    static struct heartbeat_request request;
+
+    heartbeat_request_init(&request);
+    request.group_id = BYTES_LITERAL("g");
+    request.member_id = bytes_of_text(id);
+    request.generation_id = generation;
+    return world_ask(&world, label, ASK_HEARTBEAT, 4, "g", &request);
+}
+
+static struct world_call *old_leave(const char *label, const char *id, const char *instance)
+{
+    static struct leave_group_request request;
+    static struct member_identity who;
+
+    leave_group_request_init(&request);
+    member_identity_init(&who);
+    who.member_id = bytes_of_text(id);
+    who.group_instance_id = instance == NULL ? (struct bytes){0} : bytes_of_text(instance);
+    request.group_id = BYTES_LITERAL("g");
+    request.members = &who;
+    request.members_count = 1;
+    return world_ask(&world, label, ASK_LEAVE_GROUP, 5, "g", &request);
+}
+
+static char id[CLIENT_ID_BYTES];
+
+/* One classic member, Stable in generation 1 with all of t. */
+static void classic_group(const char *user_data)
+{
+    static const int32_t all[] = {0, 1, 2, 3};
+    static struct sync_group_request request;
+    static struct sync_group_request_assignment gives;
+    struct world_call *call = JOIN_OLD("old", .id = "");
+    const struct join_group_response *response = call->response;
+
+    memcpy(id, response->member_id.data, response->member_id.size);
+    id[response->member_id.size] = '\0';
+    JOIN_OLD("old", .id = id);
+    world_advance(&world, 3000);
+    sync_group_request_init(&request);
+    request.group_id = BYTES_LITERAL("g");
+    request.member_id = bytes_of_text(id);
+    request.generation_id = 1;
+    gives = (struct sync_group_request_assignment){.member_id = request.member_id,
+                                                   .assignment = assignment(all, 4, user_data)};
+    request.assignments = &gives;
+    request.assignments_count = 1;
+    world_ask(&world, "old", ASK_SYNC_GROUP, 3, "g", &request);
+}
+
+/* Rule: a heartbeat with epoch 0 upgrades a classic group: tombstone, then 5, 3, 7, 6, 8; its members keep what they
+ * have, are told to rejoin when they are to give something back, and take part with JoinGroup and SyncGroup; when the
+ * last member of the new protocol leaves, the group is a classic one again, and rebalances. */
+START_TEST(up_and_down)
+{
+    static const int32_t all[] = {0, 1, 2, 3};
+    static const int32_t half[] = {0, 1};
+
+    begin();
+    classic_group(NULL);
+    JOIN(&world, "new", "t");
+    describe_group(&world);
+    old_beat("old", id, 1);
+    JOIN_OLD("old", .id = id, .owned = all, .owned_count = 4);
+    old_sync("old", id, 1);
+    old_beat("old", id, 1);
+    JOIN_OLD("old", .id = id, .owned = half, .owned_count = 2);
+    old_sync("old", id, 2);
+    old_beat("old", id, 2);
+    BEAT(&world, "new", 2);
+    describe_group(&world);
+    BEAT(&world, "new", -1);
+    client_describe(&world, "g", 5);
+    old_beat("old", id, 2);
+    JOIN_OLD("old", .id = id);
+    end("migrate_up_and_down");
+}
+END_TEST
+
+/* Rule: what the policy, the protocol or a custom assignor's data forbid is 69, and nothing happens. */
+START_TEST(upgrade_refused)
+{
+    begin();
+    classic_group("mine");
+    JOIN(&world, "new", "t");
+    world.settings.migration = MIGRATION_DOWNGRADE;
+    JOIN(&world, "new", "t");
+    client_describe(&world, "g", 5);
+    end("migrate_refused");
+}
+END_TEST
+
+/* Rule: an empty group changes its kind whatever the policy says. */
+START_TEST(empty_groups)
+{
+    begin();
+    world.settings.migration = MIGRATION_DISABLED;
+    classic_group(NULL);
+    old_leave("old", id, NULL);
+    JOIN(&world, "new", "t");
+    JOIN_OLD("old", .id = "");
+    BEAT(&world, "new", -1);
+    JOIN_OLD("old", .id = "");
+    end("migrate_empty");
+}
+END_TEST
+
+/* Rule: a classic member joins a group of the new protocol: MEMBER_ID_REQUIRED first, then the generation is its epoch,
+ * nobody leads; wrong type or protocol 23; unknown 25; wrong generation 22. It is fenced by its session, by a join that
+ * does not come, and by a sync that does not come. */
+START_TEST(classic_members)
+{
+    begin();
+    JOIN(&world, "new", "t");
+    JOIN_OLD("old", .id = "");
+    JOIN_OLD("old", .id = "x", .type = "connect");
+    JOIN_OLD("old", .id = "x");
+    old_sync("old", "x", 3);
+    old_beat("old", "x", 2);
+    old_beat("old", "y", 2);
+    old_beat("old", "new", 2);
+    JOIN_OLD("old", .id = "y", .protocol = "other");
+    BEAT(&world, "new", 2, .owned = "1:0,1");
+    old_beat("old", "x", 3);
+    JOIN_OLD("old", .id = "x");
+    old_sync("old", "x", 3);
+    describe_group(&world);
+    world_say(&world, "no heartbeat: out");
+    world_advance(&world, 10000);
+    old_beat("old", "x", 3);
+    JOIN_OLD("old", .id = "x", .version = -1);
+    old_leave("old", "x", NULL);
+    old_leave("old", "x", NULL);
+    describe_group(&world);
+    end("migrate_classic_members");
+}
+END_TEST
+
+/* Rule: a static member of the new protocol that comes back with the old one takes its place; the group is a classic
+ * one then, without a rebalance, as nothing else changed. */
+START_TEST(static_downgrade)
+{
+    begin();
+    JOIN(&world, "new", "t", .instance = "i");
+    JOIN_OLD("old", .id = "", .instance = "i");
+    client_describe(&world, "g", 5);
+    end("migrate_static");
+}
+END_TEST
+
+RUN_TESTS("consumer_migrate", up_and_down, upgrade_refused, empty_groups, classic_members, static_downgrade)
