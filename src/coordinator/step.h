@@ -36,7 +36,14 @@ struct step_op {
                                          ERR_NOT_COORDINATOR, ERR_COORDINATOR_LOAD_IN_PROGRESS,
                                          ERR_COORDINATOR_NOT_AVAILABLE, ERR_UNKNOWN_SERVER_ERROR ... */
     struct list_node node;            /* the core's until step_answer, then the sink's */
-    int64_t wait_offset;              /* the sink's */
+    int64_t wait_offset;              /* the sink's, as the next */
+    int64_t deadline_ns;
+};
+
+/* Whose transaction the records of a step belong to. */
+struct step_producer {
+    int64_t id;
+    int16_t epoch;
 };
 
 /* Whose transaction the records of a step belong to. */
