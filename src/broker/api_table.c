@@ -7,19 +7,29 @@
 #include "protocol/gen/api_versions.h"
 #include "protocol/gen/create_partitions.h"
 #include "protocol/gen/create_topics.h"
+#include "protocol/gen/delete_groups.h"
 #include "protocol/gen/delete_records.h"
 #include "protocol/gen/delete_topics.h"
 #include "protocol/gen/describe_cluster.h"
 #include "protocol/gen/describe_configs.h"
+#include "protocol/gen/describe_groups.h"
 #include "protocol/gen/describe_log_dirs.h"
 #include "protocol/gen/fetch.h"
 #include "protocol/gen/find_coordinator.h"
+#include "protocol/gen/heartbeat.h"
 #include "protocol/gen/incremental_alter_configs.h"
 #include "protocol/gen/init_producer_id.h"
+#include "protocol/gen/join_group.h"
+#include "protocol/gen/leave_group.h"
+#include "protocol/gen/list_groups.h"
 #include "protocol/gen/list_offsets.h"
 #include "protocol/gen/metadata.h"
+#include "protocol/gen/offset_commit.h"
+#include "protocol/gen/offset_delete.h"
+#include "protocol/gen/offset_fetch.h"
 #include "protocol/gen/offset_for_leader_epoch.h"
 #include "protocol/gen/produce.h"
+#include "protocol/gen/sync_group.h"
 
 enum { BOUND_BYTES_BASE = 64 * 1024 };
 
@@ -54,8 +64,24 @@ static const struct api table[] = {
       bound_by_frame, THROTTLE(list_offsets_response), handle_list_offsets, MESSAGES(list_offsets) },
     { API_METADATA, "Metadata", 0, 0, 13, ON_BROKER, GATE(MAY_DESCRIBE, ON_TOPIC), QUOTA_REQUEST, false, false, NULL,
       bound_by_frame, THROTTLE(metadata_response), handle_metadata, MESSAGES(metadata) },
+    { API_OFFSET_COMMIT, "OffsetCommit", 1, 1, 10, ON_BROKER, GATE(MAY_READ, ON_GROUP), QUOTA_REQUEST, false, false, NULL,
+      bound_by_frame, THROTTLE(offset_commit_response), handle_offset_commit, MESSAGES(offset_commit) },
+    { API_OFFSET_FETCH, "OffsetFetch", 1, 1, 10, ON_BROKER, GATE(MAY_DESCRIBE, ON_GROUP), QUOTA_REQUEST, false, false, NULL,
+      bound_by_frame, THROTTLE(offset_fetch_response), handle_offset_fetch, MESSAGES(offset_fetch) },
     { API_FIND_COORDINATOR, "FindCoordinator", 0, 0, 6, ON_BROKER, GATE(MAY_DESCRIBE, ON_GROUP), QUOTA_REQUEST, false, false, NULL,
       bound_by_frame, THROTTLE(find_coordinator_response), handle_find_coordinator, MESSAGES(find_coordinator) },
+    { API_JOIN_GROUP, "JoinGroup", 0, 0, 9, ON_BROKER, GATE(MAY_READ, ON_GROUP), QUOTA_REQUEST, false, false, NULL,
+      bound_by_frame, THROTTLE(join_group_response), handle_join_group, MESSAGES(join_group) },
+    { API_HEARTBEAT, "Heartbeat", 0, 0, 4, ON_BROKER, GATE(MAY_READ, ON_GROUP), QUOTA_REQUEST, false, false, NULL,
+      bound_by_frame, THROTTLE(heartbeat_response), handle_heartbeat, MESSAGES(heartbeat) },
+    { API_LEAVE_GROUP, "LeaveGroup", 0, 0, 5, ON_BROKER, GATE(MAY_READ, ON_GROUP), QUOTA_REQUEST, false, false, NULL,
+      bound_by_frame, THROTTLE(leave_group_response), handle_leave_group, MESSAGES(leave_group) },
+    { API_SYNC_GROUP, "SyncGroup", 0, 0, 5, ON_BROKER, GATE(MAY_READ, ON_GROUP), QUOTA_REQUEST, false, false, NULL,
+      bound_by_frame, THROTTLE(sync_group_response), handle_sync_group, MESSAGES(sync_group) },
+    { API_DESCRIBE_GROUPS, "DescribeGroups", 0, 0, 6, ON_BROKER, GATE(MAY_DESCRIBE, ON_GROUP), QUOTA_REQUEST, false, false, NULL,
+      bound_by_frame, THROTTLE(describe_groups_response), handle_describe_groups, MESSAGES(describe_groups) },
+    { API_LIST_GROUPS, "ListGroups", 0, 0, 5, ON_BROKER, GATE(MAY_DESCRIBE, ON_CLUSTER), QUOTA_REQUEST, false, false, NULL,
+      bound_by_frame, THROTTLE(list_groups_response), handle_list_groups, MESSAGES(list_groups) },
     { API_API_VERSIONS, "ApiVersions", 0, 0, 5, BOTH, NO_GATE, QUOTA_REQUEST, false, false, NULL,
       bound_by_frame, THROTTLE(api_versions_response), handle_api_versions, MESSAGES(api_versions) },
     { API_CREATE_TOPICS, "CreateTopics", 2, 2, 7, BOTH, GATE(MAY_CREATE, ON_CLUSTER), QUOTA_MUTATION, false, true, NULL,
@@ -76,8 +102,12 @@ static const struct api table[] = {
       bound_by_frame, THROTTLE(describe_log_dirs_response), handle_describe_log_dirs, MESSAGES(describe_log_dirs) },
     { API_CREATE_PARTITIONS, "CreatePartitions", 0, 0, 3, BOTH, GATE(MAY_ALTER, ON_TOPIC), QUOTA_MUTATION, false, true, NULL,
       bound_by_frame, THROTTLE(create_partitions_response), handle_create_partitions, MESSAGES(create_partitions) },
+    { API_DELETE_GROUPS, "DeleteGroups", 0, 0, 3, ON_BROKER, GATE(MAY_DELETE, ON_GROUP), QUOTA_REQUEST, false, false, NULL,
+      bound_by_frame, THROTTLE(delete_groups_response), handle_delete_groups, MESSAGES(delete_groups) },
     { API_INCREMENTAL_ALTER_CONFIGS, "IncrementalAlterConfigs", 0, 0, 1, BOTH, GATE(MAY_ALTER_CONFIGS, ON_TOPIC), QUOTA_REQUEST, false, true, NULL,
       bound_by_frame, THROTTLE(incremental_alter_configs_response), handle_incremental_alter_configs, MESSAGES(incremental_alter_configs) },
+    { API_OFFSET_DELETE, "OffsetDelete", 0, 0, 0, ON_BROKER, GATE(MAY_DELETE, ON_GROUP), QUOTA_REQUEST, false, false, NULL,
+      bound_by_frame, THROTTLE(offset_delete_response), handle_offset_delete, MESSAGES(offset_delete) },
     { API_DESCRIBE_CLUSTER, "DescribeCluster", 0, 0, 2, BOTH, GATE(MAY_DESCRIBE, ON_CLUSTER), QUOTA_REQUEST, false, false, NULL,
       bound_by_frame, THROTTLE(describe_cluster_response), handle_describe_cluster, MESSAGES(describe_cluster) },
 };

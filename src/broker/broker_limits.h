@@ -71,7 +71,9 @@ enum {
 
 /* A longer interval would overflow the timer: a century. */
 #define RETENTION_INTERVAL_MS_MAX (INT64_C(100) * 366 * 86400000)
-#define BROKER_RECOVERY_LINE_NS   (INT64_C(5) * 1000 * 1000 * 1000) /* between lines on a start that takes long */
+/* Likewise, for offsets.retention.check.interval.ms. */
+#define GROUP_OFFSETS_CHECK_MS_MAX RETENTION_INTERVAL_MS_MAX
+#define BROKER_RECOVERY_LINE_NS    (INT64_C(5) * 1000 * 1000 * 1000) /* between lines on a start that takes long */
 
 /* A fetch session that nobody used for so long gives way to a new one; Kafka's number. */
 #define FETCH_SESSION_IDLE_NS (INT64_C(120) * 1000 * 1000 * 1000)

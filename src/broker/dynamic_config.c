@@ -55,8 +55,10 @@ static void apply_to_connections(struct broker *broker, const struct image *imag
 
 void dynamic_config_apply(struct shard *shard)
 {
-    if (shard->index < shard->broker->env.reactor_count)
+    if (shard->index < shard->broker->env.reactor_count) {
         apply_to_logs(shard);
-    else
+        group_coordinators_configure(shard);
+    } else {
         apply_to_connections(shard->broker, shard->image);
+    }
 }

@@ -7,6 +7,7 @@
 #include "broker/handlers.h"
 #include "broker/leader_hint.h"
 #include "broker/scatter.h"
+#include "broker/topic_config.h"
 #include "protocol/gen/produce.h"
 
 /* One partition's share. */
@@ -240,6 +241,12 @@ static bool add_partition(struct produce *produce, const struct image_topic *row
     return scatter_add(produce->scatter, &op->op) == ERR_OK;
 }
 
+/* What coordinators write to is theirs alone; one client id may, as in Apache Kafka. */
+static bool is_admin(const struct request *request)
+{
+    return bytes_equal(request->header.client_id, BYTES_LITERAL("__admin_client"));
+}
+
 static bool add_topic(struct produce *produce, const struct topic_produce_data *in,
                       struct topic_produce_response *response)
 {
@@ -270,6 +277,8 @@ static bool add_topic(struct produce *produce, const struct topic_produce_data *
             refuse(produce, entry, err);
         else if (index < 0 || (uint32_t)index >= row->partition_count)
             refuse(produce, entry, ERR_UNKNOWN_TOPIC_OR_PARTITION);
+        else if (topic_is_internal(row->name) && !is_admin(request))
+            refuse(produce, entry, ERR_INVALID_TOPIC_EXCEPTION);
         else if (!add_partition(produce, row, &in->partition_data[i], entry))
             return false;
     }

@@ -156,6 +156,7 @@ enum err shard_init(struct shard *shard, struct broker *broker, struct loop *loo
             .context = shard,
         };
     shard->listener = (struct metadata_listener){.loop = loop, .publish = publish};
+    group_coordinators_init(&shard->groups, shard);
     return metrics_block_new(broker_metrics_registry(broker->metrics), &shard->metrics);
 }
 
@@ -168,6 +169,7 @@ void shard_deinit(struct shard *shard)
     map_deinit(&shard->hosted);
     partition_notes_free(shard->notes);
     fetch_sessions_deinit(&shard->sessions);
+    group_coordinators_deinit(&shard->groups);
     arena_deinit(&shard->producer_ids.arena);
     connections_free(shard->connections);
     image_drop(shard->image);
@@ -259,8 +261,10 @@ static void opened(void *context, struct partition *partition, enum err err)
     loading_is_over(hosted);
     if (err == ERR_OK && hosted->found)
         dir_recovery_opened(&hosted->shard->broker->dirs[hosted->dir]);
-    if (err == ERR_OK)
+    if (err == ERR_OK) {
+        group_coordinators_follow(hosted->shard, hosted);
         return;
+    }
     log_error(&hosted->shard->broker->log, "partition cannot be opened topic=%.*s partition=%d err=%s",
               BYTES_PRINTF(partition_topic(partition)), partition_index(partition), err_name(err));
 }
@@ -360,6 +364,7 @@ static void unhost(struct shard *shard, struct hosted *hosted, bool delete)
 {
     struct partition *partition = hosted->partition;
 
+    group_coordinators_forget(shard, hosted);
     (void)map_remove(&shard->hosted, key_bytes(&hosted->key));
     atomic_fetch_sub(&shard->broker->dirs[hosted->dir].partitions, 1);
     hosted->partition = NULL;
@@ -454,6 +459,7 @@ void shard_drain(struct shard *shard)
         net_close(shard->held[i].stream, false);
     shard->held_count = 0;
     handle_fetch_finish(shard);
+    group_coordinators_stop(shard);
     shard->drain_timer.fired = drain_is_too_long;
     loop_timer_start(shard->loop, &shard->drain_timer,
                      loop_now_ns(shard->loop) + SHARD_DRAIN_MS_MAX * INT64_C(1000000));
@@ -501,8 +507,10 @@ static void follow_topic(struct shard *shard, const struct image_topic *topic)
         else if (row->leader == broker->node_id)
             err = partition_set_leader_epoch(hosted->partition, row->leader_epoch);
         hosted = map_get(&shard->hosted, key_bytes(&key));
-        if (hosted != NULL)
+        if (hosted != NULL) {
             hosted->leads = row->leader == broker->node_id;
+            group_coordinators_follow(shard, hosted);
+        }
         if (err != ERR_OK)
             log_error(&broker->log, "partition not followed topic=%.*s partition=%u err=%s", BYTES_PRINTF(topic->name),
                       i, err_name(err));
@@ -592,5 +600,7 @@ static void publish(struct metadata_listener *listener, struct image *image, con
             follow_topic(shard, delta->topics[i].after);
     if (!shard->stopping)
         follow_configs(shard, delta, is_home, before == NULL);
+    if (is_home && !shard->stopping)
+        group_coordinators_publish(shard, delta);
     run_parked(shard);
 }

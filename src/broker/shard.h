@@ -22,6 +22,7 @@
 #include "base/uuid.h"
 #include "broker/cleaner_turn.h"
 #include "broker/fetch_session.h"
+#include "broker/group_coordinators.h"
 #include "broker/outbox.h"
 #include "broker/scrub.h"
 #include "net/connection.h"
@@ -47,12 +48,13 @@ struct hosted {
     struct partition_key key;
     struct partition *partition; /* NULL once it is being closed */
     struct partition_close close;
-    uint32_t dir;                    /* index of its log directory */
-    bool loading;                    /* its files are still being opened */
-    bool failed;                     /* it could not be opened */
-    bool leads;                      /* this node leads it, as of the image */
-    bool deleted;                    /* it goes because its topic went */
-    bool found;                      /* its files were there at the start */
+    struct group_coordinator *coordinator; /* NULL: none */
+    uint32_t dir;                          /* index of its log directory */
+    bool loading;                          /* its files are still being opened */
+    bool failed;                           /* it could not be opened */
+    bool leads;                            /* this node leads it, as of the image */
+    bool deleted;                          /* it goes because its topic went */
+    bool found;                            /* its files were there at the start */
     struct partition_note *end_note; /* of the stop: its recovery point is the end once the close has synced all */
 };
 
@@ -125,6 +127,7 @@ struct shard {
     struct fetch_sessions sessions;
     struct list fetches; /* those that wait */
     struct shard_producer_ids producer_ids;
+    struct shard_groups groups;
     uint32_t loading;         /* partitions whose files are still being opened */
     uint32_t closing;         /* partitions on their way out */
     uint32_t sessions_ending; /* fetch sessions whose homes have not let go yet */

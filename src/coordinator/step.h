@@ -46,12 +46,6 @@ struct step_producer {
     int16_t epoch;
 };
 
-/* Whose transaction the records of a step belong to. */
-struct step_producer {
-    int64_t id;
-    int16_t epoch;
-};
-
 struct step {
     int64_t now_ns;     /* monotonic: timers and deadlines */
     int64_t now_ms;     /* wall: what records carry */

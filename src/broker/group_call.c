@@ -1,0 +1,108 @@
+#include "broker/group_call.h"
+
+#include "broker/broker_internal.h"
+#include "broker/group_coordinators.h"
+#include "broker/group_topics_image.h"
+#include "coordinator/coordinator_key.h"
+
+static void decided(struct step_op *op)
+{
+    struct group_part *part = LIST_ENTRY(op, struct group_part, ask.op);
+
+    part->err = op->err;
+    scatter_op_done(&part->op);
+}
+
+static void start(struct scatter_op *op, struct partition *partition)
+{
+    struct group_part *part = LIST_ENTRY(op, struct group_part, op);
+
+    (void)partition;
+    part->ask.arena = &op->part->arena;
+    group_coordinators_ask(op->part->home, shard_hosted(op->part->home, op->topic_id, op->index), &part->ask);
+}
+
+static void all_done(struct scatter *scatter)
+{
+    struct group_call *call = scatter->user;
+
+    call->done(call);
+}
+
+static void cleanup(struct request *request)
+{
+    scatter_deinit(((struct group_call *)request->user)->scatter);
+}
+
+struct group_call *group_call_new(struct request *request, void (*done)(struct group_call *call), void *user)
+{
+    struct group_call *call = arena_alloc(&request->arena, sizeof(*call));
+
+    if (call == NULL)
+        return NULL;
+    call->request = request;
+    call->scatter = scatter_new(request);
+    call->client_host = arena_printf(&request->arena, "/%s", connection_peer(request->connection)->host);
+    if (call->scatter == NULL || call->client_host.data == NULL)
+        return NULL;
+    if (request->image != NULL)
+        call->topic = image_topic_by_name(request->image, group_topic_name);
+    call->scatter->start = start;
+    call->scatter->done = all_done;
+    call->scatter->user = call;
+    call->done = done;
+    call->user = user;
+    request->user = call;
+    request->cleanup = cleanup;
+    return call;
+}
+
+struct group_part *group_call_add_at(struct group_call *call, enum group_ask ask, int32_t partition, const void *asked,
+                                     void *response)
+{
+    struct request *request = call->request;
+    struct group_part *part = arena_alloc(&request->arena, sizeof(*part));
+
+    if (part == NULL)
+        return NULL;
+    part->err = ERR_NOT_COORDINATOR; /* unless it is asked */
+    part->ask = (struct group_op){
+        .op.done = decided,
+        .ask = ask,
+        .version = request->header.request_api_version,
+        .client_id = request->header.client_id,
+        .client_host = call->client_host,
+        .request = asked,
+        .response = response,
+        .user = call,
+    };
+    if (call->topic == NULL)
+        return part;
+    part->op.topic_id = call->topic->id;
+    part->op.index = partition;
+    return scatter_add(call->scatter, &part->op) == ERR_OK ? part : NULL;
+}
+
+struct group_part *group_call_add(struct group_call *call, enum group_ask ask, struct bytes group_id, const void *asked,
+                                  void *response)
+{
+    uint32_t partitions = call->topic == NULL ? 1 : call->topic->partition_count;
+    struct group_part *part =
+        group_call_add_at(call, ask, coordinator_key_partition(group_id, partitions), asked, response);
+
+    if (part != NULL)
+        part->ask.group_id = group_id;
+    return part;
+}
+
+void group_call_run(struct group_call *call)
+{
+    scatter_run(call->scatter);
+}
+
+bool group_call_may_describe_topic(const struct group_op *op, struct bytes topic)
+{
+    const struct group_call *call = op->user;
+
+    return request_may(call->request, MAY_DESCRIBE, ON_TOPIC, topic);
+}

@@ -1,0 +1,48 @@
+/*
+ * group_call: one request's questions to group coordinators of this node, each decided at its home (scatter.h).
+ *
+ *   group_call_new -> group_call_add ... -> group_call_run -> (the coordinators) -> done
+ *
+ * Errors   of a part: what the coordinator said (ERR_OK: its response is filled in), or why there is none here.
+ * Threads  the request's shard; the operations are their coordinators' meanwhile.
+ */
+#ifndef OTTLA_BROKER_GROUP_CALL_H
+#define OTTLA_BROKER_GROUP_CALL_H
+
+#include "broker/scatter.h"
+#include "coordinator/group_op.h"
+
+struct group_part {
+    struct scatter_op op; /* first */
+    struct group_op ask;
+    enum err err; /* out */
+};
+
+struct group_call {
+    struct request *request;
+    struct scatter *scatter;
+    const struct image_topic *topic; /* __consumer_offsets; NULL: there is none */
+    struct bytes client_host;
+    /* All are decided. */
+    void (*done)(struct group_call *call);
+    void *user;
+};
+
+/* In the request's arena; takes its user and cleanup. NULL without memory. */
+struct group_call *group_call_new(struct request *request, void (*done)(struct group_call *call), void *user)
+    MUST_CHECK;
+/*
+ * One question about one group. asked: the message, or the part of it, of that kind (group_op.h). response: room for
+ * the answer, in the request's arena. NULL without memory; require_stable and may_describe_topic may be set then.
+ */
+struct group_part *group_call_add(struct group_call *call, enum group_ask ask, struct bytes group_id, const void *asked,
+                                  void *response) MUST_CHECK;
+/* The same of the coordinator that is that partition, whatever the group. */
+struct group_part *group_call_add_at(struct group_call *call, enum group_ask ask, int32_t partition, const void *asked,
+                                     void *response) MUST_CHECK;
+void group_call_run(struct group_call *call);
+
+/* For group_op.may_describe_topic: what the request's principal may. */
+bool group_call_may_describe_topic(const struct group_op *op, struct bytes topic);
+
+#endif

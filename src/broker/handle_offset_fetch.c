@@ -1,0 +1,261 @@
+/* OffsetFetch: each group is asked of its coordinator; where an error stands depends on the version (KIP-88, KIP-709).
+ */
+#include "broker/broker_internal.h"
+#include "broker/group_call.h"
+#include "broker/handlers.h"
+#include "protocol/gen/offset_fetch.h"
+
+enum { GROUPS_SINCE = 8, GROUP_ERROR_SINCE = 2, IDS_SINCE = 10 };
+
+struct fetch_group {
+    const struct offset_fetch_request_group *in;
+    bool *asked; /* by topic of the question; NULL: all topics are wanted */
+    struct offset_fetch_request_group question;
+    struct offset_fetch_response_group decided;
+    struct group_part *part; /* NULL: refused here */
+};
+
+struct offset_fetch {
+    struct request *request;
+    struct offset_fetch_request_group one; /* of versions that ask for one group alone */
+    struct fetch_group *groups;
+    uint32_t count;
+    struct offset_fetch_response out;
+};
+
+/* The one group of old versions, in the form of the new ones. */
+static bool take_one(struct offset_fetch *fetch, const struct offset_fetch_request *in)
+{
+    struct offset_fetch_request_group *one = &fetch->one;
+
+    offset_fetch_request_group_init(one);
+    one->group_id = in->group_id;
+    one->topics = NULL;
+    if (in->topics == NULL)
+        return true;
+    one->topics = request_array(fetch->request, in->topics_count, sizeof(*one->topics));
+    if (one->topics == NULL)
+        return false;
+    one->topics_count = in->topics_count;
+    for (uint32_t i = 0; i < in->topics_count; i++) {
+        offset_fetch_request_topics_init(&one->topics[i]);
+        one->topics[i].name = in->topics[i].name;
+        one->topics[i].partition_indexes = in->topics[i].partition_indexes;
+        one->topics[i].partition_indexes_count = in->topics[i].partition_indexes_count;
+    }
+    return true;
+}
+
+/* ---- the answer ---- */
+
+static void fill_refused(struct offset_fetch_response_partitions *out, int32_t partition, enum err err)
+{
+    offset_fetch_response_partitions_init(out);
+    out->partition_index = partition;
+    out->committed_offset = -1;
+    out->metadata = BYTES_LITERAL("");
+    out->error_code = err_wire(err);
+}
+
+static bool refuse_topic(struct request *request, const struct offset_fetch_request_topics *in, enum err err,
+                         struct offset_fetch_response_topics *out)
+{
+    offset_fetch_response_topics_init(out);
+    out->name = in->name;
+    out->topic_id = in->topic_id;
+    out->partitions = request_array(request, in->partition_indexes_count, sizeof(*out->partitions));
+    if (out->partitions == NULL)
+        return false;
+    out->partitions_count = in->partition_indexes_count;
+    for (uint32_t i = 0; i < in->partition_indexes_count; i++)
+        fill_refused(&out->partitions[i], in->partition_indexes[i], err);
+    return true;
+}
+
+static enum err group_error(const struct fetch_group *group)
+{
+    if (group->part == NULL)
+        return ERR_GROUP_AUTHORIZATION_FAILED;
+    if (group->part->err == ERR_COORDINATOR_NOT_AVAILABLE) /* old consumers know only the other (groups.md 1.3) */
+        return ERR_NOT_COORDINATOR;
+    return group->part->err != ERR_OK ? group->part->err : err_from_wire(group->decided.error_code);
+}
+
+/* Before GROUP_ERROR_SINCE there is no place for an error but at each partition (trap B076). */
+static bool refuse_group(struct request *request, const struct fetch_group *group, enum err err,
+                         struct offset_fetch_response_group *out)
+{
+    offset_fetch_response_group_init(out);
+    out->group_id = group->in->group_id;
+    out->error_code = err_wire(err);
+    if (request->header.request_api_version >= GROUP_ERROR_SINCE)
+        return true;
+    out->topics = request_array(request, group->in->topics_count, sizeof(*out->topics));
+    if (out->topics == NULL)
+        return false;
+    out->topics_count = group->in->topics_count;
+    for (uint32_t i = 0; i < group->in->topics_count; i++)
+        if (!refuse_topic(request, &group->in->topics[i], err, &out->topics[i]))
+            return false;
+    return true;
+}
+
+static bool fill_group(struct request *request, const struct fetch_group *group,
+                       struct offset_fetch_response_group *out)
+{
+    const struct offset_fetch_request_group *in = group->in;
+    enum err err = group_error(group);
+    uint32_t taken = 0;
+
+    if (err != ERR_OK)
+        return refuse_group(request, group, err, out);
+    if (group->asked == NULL) {
+        *out = group->decided;
+        return true;
+    }
+    offset_fetch_response_group_init(out);
+    out->group_id = in->group_id;
+    out->topics = request_array(request, in->topics_count, sizeof(*out->topics));
+    if (out->topics == NULL)
+        return false;
+    out->topics_count = in->topics_count;
+    for (uint32_t i = 0; i < in->topics_count; i++) {
+        if (group->asked[i])
+            out->topics[i] = group->decided.topics[taken++];
+        else if (!refuse_topic(request, &in->topics[i], ERR_TOPIC_AUTHORIZATION_FAILED, &out->topics[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool fill_old_topic(struct request *request, const struct offset_fetch_response_topics *in,
+                           struct offset_fetch_response_topic *out)
+{
+    offset_fetch_response_topic_init(out);
+    out->name = in->name;
+    out->partitions = request_array(request, in->partitions_count, sizeof(*out->partitions));
+    if (out->partitions == NULL)
+        return false;
+    out->partitions_count = in->partitions_count;
+    for (uint32_t i = 0; i < in->partitions_count; i++) {
+        offset_fetch_response_partition_init(&out->partitions[i]);
+        out->partitions[i].partition_index = in->partitions[i].partition_index;
+        out->partitions[i].committed_offset = in->partitions[i].committed_offset;
+        out->partitions[i].committed_leader_epoch = in->partitions[i].committed_leader_epoch;
+        out->partitions[i].metadata = in->partitions[i].metadata;
+        out->partitions[i].error_code = in->partitions[i].error_code;
+    }
+    return true;
+}
+
+/* The one group of old versions. */
+static bool fill_old(struct request *request, const struct offset_fetch_response_group *in,
+                     struct offset_fetch_response *out)
+{
+    out->error_code = in->error_code;
+    out->topics = request_array(request, in->topics_count, sizeof(*out->topics));
+    if (out->topics == NULL)
+        return false;
+    out->topics_count = in->topics_count;
+    for (uint32_t i = 0; i < in->topics_count; i++)
+        if (!fill_old_topic(request, &in->topics[i], &out->topics[i]))
+            return false;
+    return true;
+}
+
+static void fetched(struct group_call *call)
+{
+    struct offset_fetch *fetch = call->user;
+    struct request *request = fetch->request;
+    struct offset_fetch_response *out = &fetch->out;
+
+    offset_fetch_response_init(out);
+    out->groups = request_array(request, fetch->count, sizeof(*out->groups));
+    if (out->groups == NULL)
+        goto no_memory;
+    out->groups_count = fetch->count;
+    for (uint32_t i = 0; i < fetch->count; i++)
+        if (!fill_group(request, &fetch->groups[i], &out->groups[i]))
+            goto no_memory;
+    if (request->header.request_api_version < GROUPS_SINCE && !fill_old(request, &out->groups[0], out))
+        goto no_memory;
+    request_reply(request, out);
+    return;
+
+no_memory:
+    request_close(request, "no memory for the reply");
+}
+
+/* ---- the question ---- */
+
+static bool may_describe(const struct request *request, const struct offset_fetch_request_topics *topic)
+{
+    const struct image_topic *row = NULL;
+
+    if (request->header.request_api_version < IDS_SINCE)
+        return request_may(request, MAY_DESCRIBE, ON_TOPIC, topic->name);
+    if (request->image != NULL)
+        row = image_topic_by_id(request->image, topic->topic_id);
+    return row == NULL || request_may(request, MAY_DESCRIBE, ON_TOPIC, row->name);
+}
+
+static bool choose_topics(struct request *request, struct fetch_group *group)
+{
+    const struct offset_fetch_request_group *in = group->in;
+
+    group->question = *in;
+    if (in->topics == NULL)
+        return true;
+    group->asked = request_array(request, in->topics_count, sizeof(*group->asked));
+    group->question.topics = request_array(request, in->topics_count, sizeof(*group->question.topics));
+    if (group->asked == NULL || group->question.topics == NULL)
+        return false;
+    group->question.topics_count = 0;
+    for (uint32_t i = 0; i < in->topics_count; i++) {
+        group->asked[i] = may_describe(request, &in->topics[i]);
+        if (group->asked[i])
+            group->question.topics[group->question.topics_count++] = in->topics[i];
+    }
+    return true;
+}
+
+static bool add_group(struct group_call *call, struct fetch_group *group, bool require_stable)
+{
+    if (!request_may(call->request, MAY_DESCRIBE, ON_GROUP, group->in->group_id))
+        return true;
+    if (!choose_topics(call->request, group))
+        return false;
+    group->part = group_call_add(call, ASK_OFFSET_FETCH, group->in->group_id, &group->question, &group->decided);
+    if (group->part == NULL)
+        return false;
+    group->part->ask.require_stable = require_stable;
+    group->part->ask.may_describe_topic = group_call_may_describe_topic;
+    return true;
+}
+
+void handle_offset_fetch(struct request *request, void *body)
+{
+    const struct offset_fetch_request *in = body;
+    struct offset_fetch *fetch = arena_alloc(&request->arena, sizeof(*fetch));
+    bool has_groups = request->header.request_api_version >= GROUPS_SINCE;
+    struct group_call *call = NULL;
+
+    if (fetch == NULL)
+        goto no_memory;
+    fetch->request = request;
+    fetch->count = has_groups ? in->groups_count : 1;
+    fetch->groups = request_array(request, fetch->count, sizeof(*fetch->groups));
+    call = group_call_new(request, fetched, fetch);
+    if (fetch->groups == NULL || call == NULL || (!has_groups && !take_one(fetch, in)))
+        goto no_memory;
+    for (uint32_t i = 0; i < fetch->count; i++) {
+        fetch->groups[i].in = has_groups ? &in->groups[i] : &fetch->one;
+        if (!add_group(call, &fetch->groups[i], in->require_stable))
+            goto no_memory;
+    }
+    group_call_run(call);
+    return;
+
+no_memory:
+    request_close(request, "no memory for the request");
+}
