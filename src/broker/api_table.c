@@ -21,6 +21,7 @@
 #include "protocol/gen/init_producer_id.h"
 #include "protocol/gen/join_group.h"
 #include "protocol/gen/leave_group.h"
+#include "protocol/gen/list_config_resources.h"
 #include "protocol/gen/list_groups.h"
 #include "protocol/gen/list_offsets.h"
 #include "protocol/gen/metadata.h"
@@ -30,6 +31,7 @@
 #include "protocol/gen/offset_for_leader_epoch.h"
 #include "protocol/gen/produce.h"
 #include "protocol/gen/sync_group.h"
+#include "protocol/gen/update_features.h"
 
 enum { BOUND_BYTES_BASE = 64 * 1024 };
 
@@ -108,8 +110,12 @@ static const struct api table[] = {
       bound_by_frame, THROTTLE(incremental_alter_configs_response), handle_incremental_alter_configs, MESSAGES(incremental_alter_configs) },
     { API_OFFSET_DELETE, "OffsetDelete", 0, 0, 0, ON_BROKER, GATE(MAY_DELETE, ON_GROUP), QUOTA_REQUEST, false, false, NULL,
       bound_by_frame, THROTTLE(offset_delete_response), handle_offset_delete, MESSAGES(offset_delete) },
+    { API_UPDATE_FEATURES, "UpdateFeatures", 0, 0, 2, BOTH, GATE(MAY_ALTER, ON_CLUSTER), QUOTA_REQUEST, false, true, NULL,
+      bound_by_frame, THROTTLE(update_features_response), handle_update_features, MESSAGES(update_features) },
     { API_DESCRIBE_CLUSTER, "DescribeCluster", 0, 0, 2, BOTH, GATE(MAY_DESCRIBE, ON_CLUSTER), QUOTA_REQUEST, false, false, NULL,
       bound_by_frame, THROTTLE(describe_cluster_response), handle_describe_cluster, MESSAGES(describe_cluster) },
+    { API_LIST_CONFIG_RESOURCES, "ListConfigResources", 0, 0, 1, ON_BROKER, GATE(MAY_DESCRIBE_CONFIGS, ON_CLUSTER), QUOTA_REQUEST, false, false, NULL,
+      bound_by_frame, THROTTLE(list_config_resources_response), handle_list_config_resources, MESSAGES(list_config_resources) },
 };
 /* clang-format on */
 

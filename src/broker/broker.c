@@ -395,7 +395,7 @@ static enum err make_metadata(struct broker *broker)
         .segment_bytes = (uint64_t)config_long(config, CONFIG_METADATA_LOG_SEGMENT_BYTES),
     };
 
-    config_rules_init(&options.controller.rules);
+    config_rules_init(&options.controller.rules, config);
     broker->metadata = metadata_node_new(&options);
     if (broker->metadata == NULL)
         return ERR_NOMEM;

@@ -1,9 +1,10 @@
 #include "broker/config_rules.h"
 
+#include "broker/config.h"
 #include "broker/config_table.h"
 #include "net/connection_limits.h"
 
-static enum config_id find_key(enum config_resource type, struct bytes name)
+static enum config_id find_key(enum config_resource_type type, struct bytes name)
 {
     switch (type) {
     case CONFIG_TOPIC:
@@ -18,7 +19,7 @@ static enum config_id find_key(enum config_resource type, struct bytes name)
     return CONFIG_NONE;
 }
 
-static const char *resource_phrase(enum config_resource type)
+static const char *resource_phrase(enum config_resource_type type)
 {
     switch (type) {
     case CONFIG_TOPIC:
@@ -48,7 +49,7 @@ static enum err check_value(enum config_id id, const struct image_config *entry,
     return ERR_INVALID_CONFIG;
 }
 
-static enum err check_entry(enum config_resource type, const struct image_config *entry, struct arena *arena,
+static enum err check_entry(enum config_resource_type type, const struct image_config *entry, struct arena *arena,
                             struct bytes *message)
 {
     enum config_id id = find_key(type, entry->name);
@@ -177,12 +178,69 @@ static enum err check_broker(struct bytes resource, const struct image_config *e
     return err;
 }
 
+/* ---- groups ---- */
+
+/* A value that stands, or is the broker's own. */
+static int64_t group_number(const struct config *config, const struct image_config *entries, uint32_t count,
+                            enum config_id id, enum config_id otherwise)
+{
+    struct bytes name = bytes_of_text(config_key(id)->name);
+
+    for (uint32_t i = 0; i < count; i++)
+        if (bytes_equal(entries[i].name, name))
+            return number_of(entries, count, id);
+    return config_int(config, otherwise);
+}
+
+static enum err check_between(const struct config *config, int64_t value, enum config_id id, enum config_id least,
+                              enum config_id most, struct arena *arena, struct bytes *message)
+{
+    if (value < config_int(config, least))
+        *message = arena_printf(arena, "%s must be greater than or equal to %s", config_key(id)->name,
+                                config_key(least)->name);
+    else if (value > config_int(config, most))
+        *message =
+            arena_printf(arena, "%s must be less than or equal to %s", config_key(id)->name, config_key(most)->name);
+    else
+        return ERR_OK;
+    return ERR_INVALID_CONFIG;
+}
+
+/* As Apache Kafka holds them against the broker's bounds (GroupConfig). */
+static enum err check_group(const struct config *config, const struct image_config *entries, uint32_t count,
+                            struct arena *arena, struct bytes *message)
+{
+    int64_t session_ms = group_number(config, entries, count, CONFIG_OF_GROUP_CONSUMER_SESSION_TIMEOUT_MS,
+                                      CONFIG_GROUP_CONSUMER_SESSION_TIMEOUT_MS);
+    int64_t heartbeat_ms = group_number(config, entries, count, CONFIG_OF_GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
+                                        CONFIG_GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS);
+    int64_t assignment_ms = group_number(config, entries, count, CONFIG_OF_GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS,
+                                         CONFIG_GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS);
+    enum err err = check_between(config, session_ms, CONFIG_OF_GROUP_CONSUMER_SESSION_TIMEOUT_MS,
+                                 CONFIG_GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS,
+                                 CONFIG_GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS, arena, message);
+
+    if (err == ERR_OK)
+        err = check_between(config, heartbeat_ms, CONFIG_OF_GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
+                            CONFIG_GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
+                            CONFIG_GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS, arena, message);
+    if (err == ERR_OK)
+        err = check_between(config, assignment_ms, CONFIG_OF_GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS,
+                            CONFIG_GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS,
+                            CONFIG_GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS, arena, message);
+    if (err == ERR_OK && session_ms <= heartbeat_ms) {
+        *message =
+            arena_printf(arena, "consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms");
+        err = ERR_INVALID_CONFIG;
+    }
+    return err;
+}
+
 /* ---- what the controller asks ---- */
 
-static enum err check(void *context, enum config_resource type, struct bytes resource,
+static enum err check(void *context, enum config_resource_type type, struct bytes resource,
                       const struct image_config *entries, uint32_t count, struct arena *arena, struct bytes *message)
 {
-    (void)context;
     if (type == CONFIG_BROKER)
         return check_broker(resource, entries, count, arena, message);
     for (uint32_t i = 0; i < count; i++) {
@@ -191,10 +249,12 @@ static enum err check(void *context, enum config_resource type, struct bytes res
         if (err != ERR_OK)
             return err;
     }
+    if (type == CONFIG_GROUP)
+        return check_group(context, entries, count, arena, message);
     return type == CONFIG_TOPIC ? check_topic(entries, count, arena, message) : ERR_OK;
 }
 
-static enum err list_default(void *context, enum config_resource type, struct bytes name, bool *is_list,
+static enum err list_default(void *context, enum config_resource_type type, struct bytes name, bool *is_list,
                              struct bytes *value)
 {
     enum config_id id = find_key(type, name);
@@ -207,7 +267,7 @@ static enum err list_default(void *context, enum config_resource type, struct by
     return ERR_OK;
 }
 
-void config_rules_init(struct config_rules *rules)
+void config_rules_init(struct config_rules *rules, const struct config *config)
 {
-    *rules = (struct config_rules){.check = check, .list_default = list_default};
+    *rules = (struct config_rules){.context = (void *)(uintptr_t)config, .check = check, .list_default = list_default};
 }

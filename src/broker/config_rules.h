@@ -10,7 +10,9 @@
 
 #include "raftmeta/controller.h"
 
-/* For controller_settings. */
-void config_rules_init(struct config_rules *rules);
+struct config;
+
+/* For controller_settings. config: the node's, borrowed: what the values of groups are held against. */
+void config_rules_init(struct config_rules *rules, const struct config *config);
 
 #endif

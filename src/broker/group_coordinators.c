@@ -228,7 +228,7 @@ static void begin(struct shard *shard, struct hosted *hosted)
 void group_coordinators_follow(struct shard *shard, struct hosted *hosted)
 {
     bool here = hosted->partition != NULL && hosted->leads && !hosted->failed &&
-                partition_is_ready(hosted->partition) && !shard->groups.stopping;
+                partition_is_ready(hosted->partition) && shard->serving && !shard->groups.stopping;
 
     if (hosted->partition == NULL || !bytes_equal(partition_topic(hosted->partition), group_topic_name))
         return;
@@ -236,6 +236,15 @@ void group_coordinators_follow(struct shard *shard, struct hosted *hosted)
         begin(shard, hosted);
     else if (!here)
         end(shard, hosted, ERR_NOT_COORDINATOR);
+}
+
+void group_coordinators_serve(struct shard *shard)
+{
+    uint32_t cursor = 0;
+    void *value = NULL;
+
+    while (map_next(&shard->hosted, &cursor, NULL, &value))
+        group_coordinators_follow(shard, value);
 }
 
 void group_coordinators_forget(struct shard *shard, struct hosted *hosted)
@@ -317,7 +326,7 @@ void group_coordinators_ask(struct shard *shard, const struct hosted *hosted, st
         err = ERR_COORDINATOR_NOT_AVAILABLE;
     else if (hosted->coordinator != NULL)
         err = state_log_check(hosted->coordinator->log);
-    else if (hosted->leads && hosted->loading) /* its files are being opened */
+    else if (hosted->leads && (hosted->loading || !shard->serving))
         err = ERR_COORDINATOR_LOAD_IN_PROGRESS;
     if (err == ERR_OK) {
         state_log_step(hosted->coordinator->log, decide, op);

@@ -31,6 +31,8 @@ void group_coordinators_init(struct shard_groups *groups, struct shard *shard);
 void group_coordinators_deinit(struct shard_groups *groups);
 /* The partition is ready, or the image says something else of it: its coordinator comes or goes. */
 void group_coordinators_follow(struct shard *shard, struct hosted *hosted);
+/* The node serves: only now does it lead for good, so nothing was loaded before. */
+void group_coordinators_serve(struct shard *shard);
 /* The partition goes. */
 void group_coordinators_forget(struct shard *shard, struct hosted *hosted);
 /* The shard's image is another, its partitions have followed. */

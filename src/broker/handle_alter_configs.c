@@ -9,7 +9,7 @@
 #include "protocol/gen/alter_configs.h"
 #include "protocol/gen/incremental_alter_configs.h"
 
-enum { BROKER_LOGGER = 8, NODE_ID_CHARS = 12 }; /* BROKER_LOGGER: resource type beside enum config_resource */
+enum { BROKER_LOGGER = 8, NODE_ID_CHARS = 12 }; /* BROKER_LOGGER: resource type beside enum config_resource_type */
 
 static const struct bytes cluster_name = {(const uint8_t *)"kafka-cluster", sizeof("kafka-cluster") - 1};
 

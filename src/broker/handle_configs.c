@@ -6,7 +6,7 @@
 #include "broker/topic_config.h"
 #include "protocol/gen/describe_configs.h"
 
-enum { BROKER_LOGGER = 8 }; /* resource type beside enum config_resource */
+enum { BROKER_LOGGER = 8 }; /* resource type beside enum config_resource_type */
 
 /* One resource of the reply as it is filled. */
 struct description {

@@ -26,6 +26,7 @@ api_handle_fn handle_incremental_alter_configs;
 api_handle_fn handle_init_producer_id;
 api_handle_fn handle_join_group;
 api_handle_fn handle_leave_group;
+api_handle_fn handle_list_config_resources;
 api_handle_fn handle_list_groups;
 api_handle_fn handle_list_offsets;
 api_handle_fn handle_metadata;
@@ -35,6 +36,7 @@ api_handle_fn handle_offset_fetch;
 api_handle_fn handle_offset_for_leader_epoch;
 api_handle_fn handle_produce;
 api_handle_fn handle_sync_group;
+api_handle_fn handle_update_features;
 
 /* The node stops: fetches that wait answer with what there is. */
 void handle_fetch_finish(struct shard *shard);

@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "broker/broker_internal.h"
 #include "broker/dir_recovery.h"
-#include "broker/dynamic_config.h"
 #include "broker/fetch_part.h"
 #include "broker/handlers.h"
 #include "broker/retention.h"
@@ -437,6 +436,7 @@ void shard_serve(struct shard *shard)
         retention_begin(shard);
         cleaner_turn_begin(shard);
         scrub_begin(shard);
+        group_coordinators_serve(shard);
     }
 }
 
@@ -474,14 +474,6 @@ static bool is_replica(const struct image_partition *partition, int32_t node_id)
     return false;
 }
 
-static void topic_config(struct shard *shard, const struct image_topic *topic, struct log_config *config)
-{
-    const struct image_configs *own = image_configs(shard->image, CONFIG_TOPIC, topic->name);
-
-    topic_config_resolve(shard->broker->config, shard->image, shard->broker->node_id, own,
-                         topic_is_internal(topic->name), config);
-}
-
 /* A topic came, or changed: its partitions that live here are made, or hear of their leader's epoch. */
 static void follow_topic(struct shard *shard, const struct image_topic *topic)
 {
@@ -499,7 +491,7 @@ static void follow_topic(struct shard *shard, const struct image_topic *topic)
             continue;
         hosted = map_get(&shard->hosted, key_bytes(&key));
         if (hosted == NULL && !resolved) {
-            topic_config(shard, topic, &config);
+            shard_topic_config(shard, topic, &config);
             resolved = true;
         }
         if (hosted == NULL)
@@ -528,62 +520,6 @@ static void forget_topic(struct shard *shard, const struct image_topic *topic)
     }
 }
 
-static void set_config(struct shard *shard, const struct image_topic *topic)
-{
-    struct log_config config;
-
-    topic_config(shard, topic, &config);
-    for (uint32_t i = 0; i < topic->partition_count; i++) {
-        struct partition *partition = shard_find(shard, topic->id, (int32_t)i);
-
-        if (partition != NULL)
-            partition_set_config(partition, &config);
-    }
-}
-
-static enum err set_config_of_each(void *context, const struct image_topic *topic)
-{
-    set_config(context, topic);
-    return ERR_OK;
-}
-
-static void follow_topic_configs(struct shard *shard, const struct image_configs_change *change)
-{
-    const struct image_configs *row = change->after != NULL ? change->after : change->before;
-    const struct image_topic *topic =
-        row->type != CONFIG_TOPIC ? NULL : image_topic_by_name(shard->image, row->resource);
-
-    if (topic != NULL)
-        set_config(shard, topic);
-}
-
-static bool concerns_brokers(const struct image_delta *delta)
-{
-    for (uint32_t i = 0; i < delta->configs_count; i++) {
-        const struct image_configs_change *change = &delta->configs[i];
-
-        if ((change->after != NULL ? change->after : change->before)->type == CONFIG_BROKER)
-            return true;
-    }
-    return false;
-}
-
-/* What nodes are told may stand for any topic's: then all are looked at, once. */
-static void follow_configs(struct shard *shard, const struct image_delta *delta, bool is_home, bool is_first)
-{
-    if (concerns_brokers(delta)) {
-        dynamic_config_apply(shard);
-        if (is_home && !is_first) {
-            enum err err = image_each_topic(shard->image, set_config_of_each, shard);
-
-            assert(err == ERR_OK);
-        }
-        return;
-    }
-    for (uint32_t i = 0; is_home && !is_first && i < delta->configs_count; i++)
-        follow_topic_configs(shard, &delta->configs[i]);
-}
-
 static void publish(struct metadata_listener *listener, struct image *image, const struct image_delta *delta)
 {
     struct shard *shard = LIST_ENTRY(listener, struct shard, listener);
@@ -599,7 +535,7 @@ static void publish(struct metadata_listener *listener, struct image *image, con
         if (delta->topics[i].after != NULL)
             follow_topic(shard, delta->topics[i].after);
     if (!shard->stopping)
-        follow_configs(shard, delta, is_home, before == NULL);
+        shard_follow_configs(shard, delta, is_home, before == NULL);
     if (is_home && !shard->stopping)
         group_coordinators_publish(shard, delta);
     run_parked(shard);

@@ -171,6 +171,11 @@ void shard_storage_failed(void *context, const char *log_dir, enum err err);
 bool shard_knows(const struct shard *shard, int64_t version);
 /* Runs parked->run once it does. */
 void shard_park(struct shard *shard, struct shard_parked *parked);
+/* A topic's settings as they stand in the shard's image (shard_configs.c). */
+void shard_topic_config(struct shard *shard, const struct image_topic *topic, struct log_config *config);
+/* Settings changed: topics that live here, and what the shard has of its own. is_home: it has partitions. is_first: it
+ * had no image before. */
+void shard_follow_configs(struct shard *shard, const struct image_delta *delta, bool is_home, bool is_first);
 /* The node serves: connections that were held begin, new ones at once. */
 void shard_serve(struct shard *shard);
 /* A connection is there, perhaps before its time. Takes the stream. */

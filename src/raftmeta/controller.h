@@ -36,10 +36,10 @@ enum {
 struct config_rules {
     void *context;
     /* All entries the resource would have: ERR_OK, or ERR_INVALID_CONFIG and a message naming key and value. */
-    enum err (*check)(void *context, enum config_resource type, struct bytes resource,
+    enum err (*check)(void *context, enum config_resource_type type, struct bytes resource,
                       const struct image_config *entries, uint32_t count, struct arena *arena, struct bytes *message);
     /* Whether the key holds a list (APPEND and SUBTRACT work on it), and its default; ERR_INVALID_CONFIG: unknown. */
-    enum err (*list_default)(void *context, enum config_resource type, struct bytes name, bool *is_list,
+    enum err (*list_default)(void *context, enum config_resource_type type, struct bytes name, bool *is_list,
                              struct bytes *value);
 };
 
@@ -177,7 +177,7 @@ struct config_change {
     int8_t op;                /* enum config_op; others are refused */
 };
 struct alter_resource {
-    int8_t type; /* enum config_resource; others are refused */
+    int8_t type; /* enum config_resource_type; others are refused */
     struct bytes resource;
     const struct config_change *changes;
     uint32_t change_count;

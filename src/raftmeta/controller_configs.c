@@ -136,7 +136,7 @@ static enum err change_list(struct step *step, struct alter_resource *resource, 
     struct bytes now = {NULL, 0};
     uint32_t at = place_of(draft, change->name, &found);
 
-    if (rules->list_default != NULL && rules->list_default(rules->context, (enum config_resource)resource->type,
+    if (rules->list_default != NULL && rules->list_default(rules->context, (enum config_resource_type)resource->type,
                                                            change->name, &is_list, &now) != ERR_OK)
         is_list = false;
     if (!is_list) {
@@ -240,7 +240,7 @@ static void check_draft(struct step *step, struct alter_resource *resource, cons
     }
     if (rules->check == NULL)
         return;
-    err = rules->check(rules->context, (enum config_resource)resource->type, resource->resource, draft->entries,
+    err = rules->check(rules->context, (enum config_resource_type)resource->type, resource->resource, draft->entries,
                        draft->count, step->request->arena, &message);
     if (err != ERR_OK)
         refuse(resource, err, message);
@@ -302,7 +302,7 @@ static enum err alter_one(struct step *step, struct alter_resource *resource, bo
         check_repeated_keys(step, resource);
     if (resource->err != ERR_OK)
         return ERR_OK;
-    before = image_configs(step->image, (enum config_resource)resource->type, resource->resource);
+    before = image_configs(step->image, (enum config_resource_type)resource->type, resource->resource);
     old_count = before == NULL ? 0 : before->count;
     draft.entries = step_array(step, (size_t)old_count + resource->change_count + 1, sizeof(*draft.entries));
     if (draft.entries == NULL)

@@ -188,7 +188,8 @@ const struct image_broker *image_controller(const struct image *image, int32_t i
     return node_of(&image->controllers, id);
 }
 
-const struct image_configs *image_configs(const struct image *image, enum config_resource type, struct bytes resource)
+const struct image_configs *image_configs(const struct image *image, enum config_resource_type type,
+                                          struct bytes resource)
 {
     uint8_t key[1 + IMAGE_RESOURCE_BYTES_MAX];
 
@@ -200,7 +201,7 @@ const struct image_configs *image_configs(const struct image *image, enum config
     return pmap_get(&image->configs, bytes_of(key, resource.size + 1));
 }
 
-struct bytes image_config(const struct image *image, enum config_resource type, struct bytes resource,
+struct bytes image_config(const struct image *image, enum config_resource_type type, struct bytes resource,
                           struct bytes name)
 {
     const struct image_configs *configs = image_configs(image, type, resource);

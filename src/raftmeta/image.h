@@ -34,7 +34,7 @@ enum {
 };
 
 /* Resource types of configurations, as on the wire. */
-enum config_resource {
+enum config_resource_type {
     CONFIG_TOPIC = 2,
     CONFIG_BROKER = 4, /* name "" is the cluster's default */
     CONFIG_CLIENT_METRICS = 16,
@@ -106,7 +106,7 @@ struct image_config {
 /* The configuration records of one resource, sorted by name. Never empty. */
 struct image_configs {
     atomic_uint references;
-    int8_t type; /* enum config_resource */
+    int8_t type; /* enum config_resource_type */
     struct bytes resource;
     uint32_t count;
     const struct image_config *entries;
@@ -136,9 +136,10 @@ const struct image_topic *image_topic_colliding(const struct image *image, struc
 const struct image_partition *image_partition(const struct image *image, struct uuid id, int32_t partition);
 const struct image_broker *image_broker(const struct image *image, int32_t id);
 const struct image_broker *image_controller(const struct image *image, int32_t id);
-const struct image_configs *image_configs(const struct image *image, enum config_resource type, struct bytes resource);
+const struct image_configs *image_configs(const struct image *image, enum config_resource_type type,
+                                          struct bytes resource);
 /* Null when it is not set there. */
-struct bytes image_config(const struct image *image, enum config_resource type, struct bytes resource,
+struct bytes image_config(const struct image *image, enum config_resource_type type, struct bytes resource,
                           struct bytes name);
 
 /* The finalised level; 0 when it is not finalised. metadata.version 0: nothing was activated yet. */

@@ -36,7 +36,7 @@ enum err image_apply_config(struct image_edit *edit, const struct config_record 
 
     if (record->resource_name.size > IMAGE_RESOURCE_BYTES_MAX)
         return edit_fail(edit, "CONFIG for a resource whose name has %zu bytes", record->resource_name.size);
-    before = image_configs(edit->next, (enum config_resource)record->resource_type, record->resource_name);
+    before = image_configs(edit->next, (enum config_resource_type)record->resource_type, record->resource_name);
     old_count = before == NULL ? 0 : before->count;
     at = place_of(before, record->name, &found);
     if (record->value.data == NULL && !found)
@@ -60,7 +60,7 @@ enum err image_apply_config(struct image_edit *edit, const struct config_record 
     return err;
 }
 
-enum err image_apply_remove_configs(struct image_edit *edit, enum config_resource type, struct bytes resource)
+enum err image_apply_remove_configs(struct image_edit *edit, enum config_resource_type type, struct bytes resource)
 {
     const struct image_configs *before = image_configs(edit->next, type, resource);
 

@@ -49,7 +49,7 @@ MUST_CHECK enum err image_apply_register_controller(struct image_edit *edit,
                                                     const struct register_controller_record *record, int64_t offset);
 MUST_CHECK enum err image_apply_config(struct image_edit *edit, const struct config_record *record);
 /* All configurations of one resource go. */
-MUST_CHECK enum err image_apply_remove_configs(struct image_edit *edit, enum config_resource type,
+MUST_CHECK enum err image_apply_remove_configs(struct image_edit *edit, enum config_resource_type type,
                                                struct bytes resource);
 MUST_CHECK enum err image_apply_kept(struct image_edit *edit, const struct metadata_record *record);
 

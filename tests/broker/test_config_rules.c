@@ -3,17 +3,20 @@
 #include <check.h>
 
 #include "../partition/run_tests.h"
+#include "broker/config.h"
 #include "broker/config_rules.h"
 
 static struct arena arena;
 static struct bytes message;
+static struct config config; /* the defaults */
 
-static enum err check_one(enum config_resource type, const char *resource, const char *name, const char *value)
+static enum err check_one(enum config_resource_type type, const char *resource, const char *name, const char *value)
 {
     struct image_config entry = {bytes_of_text(name), bytes_of_text(value)};
     struct config_rules rules;
 
-    config_rules_init(&rules);
+    config_init(&config);
+    config_rules_init(&rules, &config);
     arena_reset(&arena);
     message = (struct bytes){0};
     return rules.check(rules.context, type, bytes_of_text(resource), &entry, 1, &arena, &message);
@@ -58,7 +61,8 @@ START_TEST(lags_must_agree)
     struct config_rules rules;
 
     arena_init(&arena, 1 << 16);
-    config_rules_init(&rules);
+    config_init(&config);
+    config_rules_init(&rules, &config);
     ck_assert_int_eq(rules.check(rules.context, CONFIG_TOPIC, BYTES_LITERAL("t"), entries, 2, &arena, &message),
                      ERR_INVALID_CONFIG);
     ck_assert_int_eq(rules.check(rules.context, CONFIG_TOPIC, BYTES_LITERAL("t"), entries, 1, &arena, &message),
@@ -90,13 +94,33 @@ START_TEST(a_brokers_setting_is_one_that_can_change_on_line)
 }
 END_TEST
 
+/* A group's own settings lie within the broker's bounds, and a session is longer than a heartbeat (GroupConfig). */
+START_TEST(a_groups_setting_lies_within_the_brokers)
+{
+    arena_init(&arena, 1 << 16);
+    ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "consumer.session.timeout.ms", "45000"), ERR_OK);
+    ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "consumer.session.timeout.ms", "60000"), ERR_OK);
+    ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "consumer.session.timeout.ms", "44999"), ERR_INVALID_CONFIG);
+    ck_assert(says("consumer.session.timeout.ms must be greater than or equal to "
+                   "group.consumer.min.session.timeout.ms"));
+    ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "consumer.session.timeout.ms", "60001"), ERR_INVALID_CONFIG);
+    ck_assert(says("consumer.session.timeout.ms must be less than or equal to group.consumer.max.session.timeout.ms"));
+    ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "consumer.heartbeat.interval.ms", "5000"), ERR_OK);
+    ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "consumer.heartbeat.interval.ms", "4999"), ERR_INVALID_CONFIG);
+    ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "consumer.heartbeat.interval.ms", "15001"), ERR_INVALID_CONFIG);
+    ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "no.such", "1"), ERR_INVALID_CONFIG);
+    arena_deinit(&arena);
+}
+END_TEST
+
 START_TEST(lists_are_known_with_their_defaults)
 {
     struct config_rules rules;
     bool is_list = false;
     struct bytes value;
 
-    config_rules_init(&rules);
+    config_init(&config);
+    config_rules_init(&rules, &config);
     ck_assert_int_eq(rules.list_default(rules.context, CONFIG_TOPIC, BYTES_LITERAL("cleanup.policy"), &is_list, &value),
                      ERR_OK);
     ck_assert(is_list && bytes_equal(value, BYTES_LITERAL("delete")));
@@ -109,4 +133,5 @@ START_TEST(lists_are_known_with_their_defaults)
 END_TEST
 
 RUN_TESTS("broker/config_rules", a_topics_wrong_setting_is_named, lags_must_agree,
-          a_brokers_setting_is_one_that_can_change_on_line, lists_are_known_with_their_defaults)
+          a_brokers_setting_is_one_that_can_change_on_line, a_groups_setting_lies_within_the_brokers,
+          lists_are_known_with_their_defaults)

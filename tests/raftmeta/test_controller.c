@@ -13,7 +13,7 @@ static struct counting_rng rng;
 static struct arena arena;
 static struct controller *controller;
 
-static enum err check_config(void *context, enum config_resource type, struct bytes resource,
+static enum err check_config(void *context, enum config_resource_type type, struct bytes resource,
                              const struct image_config *entries, uint32_t count, struct arena *memory,
                              struct bytes *message)
 {
@@ -29,7 +29,7 @@ static enum err check_config(void *context, enum config_resource type, struct by
     return ERR_OK;
 }
 
-static enum err list_default(void *context, enum config_resource type, struct bytes name, bool *is_list,
+static enum err list_default(void *context, enum config_resource_type type, struct bytes name, bool *is_list,
                              struct bytes *value)
 {
     (void)context;

@@ -86,7 +86,7 @@ static void hold(const struct shadow *shadow, const struct image *image)
     }
     for (uint32_t i = 0; i < shadow->configs_count; i++)
         ck_assert_ptr_eq(
-            image_configs(image, (enum config_resource)shadow->configs[i]->type, shadow->configs[i]->resource),
+            image_configs(image, (enum config_resource_type)shadow->configs[i]->type, shadow->configs[i]->resource),
             shadow->configs[i]);
 }
 
