@@ -10,7 +10,7 @@ static int64_t read_ns(clockid_t id)
     struct timespec now = {0};
     int failed = clock_gettime(id, &now);
 
-    assert(failed == 0); /* both clocks exist on every Linux */
+    assert(failed == 0); /* these clocks exist on every Linux */
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
@@ -26,9 +26,15 @@ static int64_t real_wall_ms(struct clock *clock)
     return read_ns(CLOCK_REALTIME) / 1000000;
 }
 
+static int64_t real_boot_ns(struct clock *clock)
+{
+    (void)clock;
+    return read_ns(CLOCK_BOOTTIME);
+}
+
 void clock_init_real(struct clock *clock)
 {
-    *clock = (struct clock){.mono_ns = real_mono_ns, .wall_ms = real_wall_ms};
+    *clock = (struct clock){.mono_ns = real_mono_ns, .wall_ms = real_wall_ms, .boot_ns = real_boot_ns};
 }
 
 void clock_sleep_ms(int64_t ms)

@@ -1,6 +1,6 @@
 /*
  * clock: the seam through which time comes in. Every timer and deadline lives on the monotonic clock; the wall
- * clock only stamps records and judges their age.
+ * clock only stamps records and judges their age. What tells whether it has jumped is the boot clock.
  *
  * Threads  any.
  */
@@ -12,6 +12,7 @@
 struct clock {
     int64_t (*mono_ns)(struct clock *clock);
     int64_t (*wall_ms)(struct clock *clock);
+    int64_t (*boot_ns)(struct clock *clock);
 };
 
 /* Nanoseconds on a clock that never goes back; its zero means nothing. */
@@ -24,6 +25,12 @@ static inline int64_t clock_mono_ns(struct clock *clock)
 static inline int64_t clock_wall_ms(struct clock *clock)
 {
     return clock->wall_ms(clock);
+}
+
+/* As the monotonic one, but it goes on while the machine sleeps, as the wall clock does. */
+static inline int64_t clock_boot_ns(struct clock *clock)
+{
+    return clock->boot_ns(clock);
 }
 
 /* The machine's clocks. */

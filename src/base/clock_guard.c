@@ -4,13 +4,13 @@
 
 enum { NS_PER_MS = 1000 * 1000, SLEW_DIVISOR = 1000 /* twice what the kernel slews by */ };
 
-void clock_guard_init(struct clock_guard *guard, int64_t jump_ms_max, int64_t wall_ms, int64_t mono_ns)
+void clock_guard_init(struct clock_guard *guard, int64_t jump_ms_max, int64_t wall_ms, int64_t boot_ns)
 {
     assert(jump_ms_max >= 0);
     *guard = (struct clock_guard){
         .jump_ms_max = jump_ms_max,
-        .apart_ms = wall_ms - mono_ns / NS_PER_MS,
-        .told_ms = mono_ns / NS_PER_MS,
+        .apart_ms = wall_ms - boot_ns / NS_PER_MS,
+        .told_ms = boot_ns / NS_PER_MS,
     };
 }
 
@@ -30,9 +30,9 @@ static void follow(struct clock_guard *guard, int64_t now_ms)
         guard->apart_ms += guard->jump_ms;
 }
 
-bool clock_guard_trusts(struct clock_guard *guard, int64_t wall_ms, int64_t mono_ns)
+bool clock_guard_trusts(struct clock_guard *guard, int64_t wall_ms, int64_t boot_ns)
 {
-    int64_t now_ms = mono_ns / NS_PER_MS;
+    int64_t now_ms = boot_ns / NS_PER_MS;
 
     guard->jump_ms = wall_ms - now_ms - guard->apart_ms;
     guard->doubts = guard->jump_ms > guard->jump_ms_max || guard->jump_ms < -guard->jump_ms_max;

@@ -22,7 +22,7 @@ static void watch_clock(struct shard *shard)
     struct broker *broker = shard->broker;
     struct clock_guard *guard = &shard->clock_guard;
     bool doubted = guard->doubts;
-    bool trusted = clock_guard_trusts(guard, clock_wall_ms(broker->env.clock), clock_mono_ns(broker->env.clock));
+    bool trusted = clock_guard_trusts(guard, clock_wall_ms(broker->env.clock), clock_boot_ns(broker->env.clock));
 
     if (shard->index != 0 || doubted == !trusted)
         return;

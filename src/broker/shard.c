@@ -126,7 +126,7 @@ enum err shard_init(struct shard *shard, struct broker *broker, struct loop *loo
     partition_files_init(&shard->files, broker->env.descriptors_max / 2 / homes);
     deleted_dirs_init(&shard->deleted_dirs, broker->env.fs, loop, &broker->log);
     clock_guard_init(&shard->clock_guard, config_long(broker->config, CONFIG_OTTLA_CLOCK_JUMP_MAX_MS),
-                     clock_wall_ms(broker->env.clock), clock_mono_ns(broker->env.clock));
+                     clock_wall_ms(broker->env.clock), clock_boot_ns(broker->env.clock));
     shard->envs = mem_calloc(broker->dir_count, sizeof(*shard->envs));
     shard->dirs = mem_calloc(broker->dir_count, sizeof(*shard->dirs));
     if (shard->envs == NULL || shard->dirs == NULL)

@@ -198,7 +198,7 @@ bool log_trusts_wall_clock(const struct partition_log *log)
     struct clock_guard *guard = log->env->clock_guard;
 
     return guard == NULL || !log->adopted ||
-           clock_guard_trusts(guard, clock_wall_ms(log->env->clock), clock_mono_ns(log->env->clock));
+           clock_guard_trusts(guard, clock_wall_ms(log->env->clock), clock_boot_ns(log->env->clock));
 }
 
 void log_producers_expire(struct partition_log *log)

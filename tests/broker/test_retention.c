@@ -106,4 +106,19 @@ START_TEST(a_clock_that_jumped)
 }
 END_TEST
 
-RUN_TESTS("broker/retention", what_is_old_goes, what_is_too_much_goes, what_is_neither_stays, a_clock_that_jumped)
+/* A laptop that was closed for a week: no timer has run meanwhile, and its clock is right. */
+START_TEST(a_machine_that_slept)
+{
+    struct uuid topic = begin("retention.ms=86400000");
+    const struct shard *shard = shard_home(world.node.broker, topic, 0);
+
+    world.sim.slept_ns += 7 * INT64_C(1000000) * DAY_MS;
+    node_world_pass(&world, CHECKED_MS);
+    ck_assert(!shard->clock_guard.doubts);
+    ck_assert_int_eq(offset_at(-2), 5);
+    node_world_end(&world);
+}
+END_TEST
+
+RUN_TESTS("broker/retention", what_is_old_goes, what_is_too_much_goes, what_is_neither_stays, a_clock_that_jumped,
+          a_machine_that_slept)

@@ -25,7 +25,7 @@ static struct partition_log *log_of(const int64_t *ages_ms, int count)
 
     world_begin(&world, 1);
     world.sim.wall_offset_ms = INT64_C(1700000000000);
-    clock_guard_init(&guard, 3600000, now_ms(), clock_mono_ns(&world.sim.clock));
+    clock_guard_init(&guard, 3600000, now_ms(), clock_boot_ns(&world.sim.clock));
     world.env.clock_guard = &guard;
     world.spec.config.segment_bytes = 3000;
     log = world_log(&world);

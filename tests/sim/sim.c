@@ -31,7 +31,14 @@ static int64_t clock_wall(struct clock *clock)
 {
     struct sim *sim = (struct sim *)(void *)((char *)clock - offsetof(struct sim, clock));
 
-    return sim->mono_ns / 1000000 + sim->wall_offset_ms;
+    return (sim->mono_ns + sim->slept_ns) / 1000000 + sim->wall_offset_ms;
+}
+
+static int64_t clock_boot(struct clock *clock)
+{
+    struct sim *sim = (struct sim *)(void *)((char *)clock - offsetof(struct sim, clock));
+
+    return sim->mono_ns + sim->slept_ns;
 }
 
 static void node_fill(struct rng *rng, void *to, size_t size)
@@ -52,7 +59,7 @@ static void node_fill(struct rng *rng, void *to, size_t size)
 void sim_init(struct sim *sim, uint64_t seed)
 {
     *sim = (struct sim){
-        .clock = {.mono_ns = clock_mono, .wall_ms = clock_wall},
+        .clock = {.mono_ns = clock_mono, .wall_ms = clock_wall, .boot_ns = clock_boot},
         .rng = {.fill = node_fill},
         .rng_state = seed ^ 0x6f74746c61u,
         .world_state = seed,

@@ -43,7 +43,8 @@ struct sim {
     uint64_t world_state; /* of the world's own draws: faults, order, delays */
     uint64_t seed;
     int64_t mono_ns;
-    int64_t wall_offset_ms; /* wall = mono + this; tests move it */
+    int64_t slept_ns;       /* boot = mono + this; tests add to it */
+    int64_t wall_offset_ms; /* wall = boot + this; tests move it */
     uint64_t steps;
     uint64_t trace_hash; /* of all that happened so far */
     struct sim_habits habits;
