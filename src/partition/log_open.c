@@ -254,8 +254,12 @@ static enum err sealed_load(struct partition_log *log, struct segment *segment, 
     segment->end_offset = next_base;
     if (segment->size == 0)
         return ERR_OK;
+    /* What has yet to be compacted is as old as its first batch; of the others nobody asks. */
+    if (log->config.cleanup_compact && next_base > log->cleaned_offset)
+        err = segment_load_first_timestamp(segment, log->env->fs, log->dir);
     log_path_segment(&path, log->dir, segment->base_offset, SEGMENT_TIME_INDEX);
-    err = fs_open(log->env->fs, path.text, FS_READ, &file);
+    if (err == ERR_OK)
+        err = fs_open(log->env->fs, path.text, FS_READ, &file);
     if (err == ERR_OK)
         err = fs_size(file, &size);
     if (err == ERR_OK && (size == 0 || size % TIME_INDEX_ENTRY_BYTES != 0))

@@ -127,10 +127,17 @@ bool segment_aborted_unwritten(const struct segment *segment)
     return index != NULL && !index->absent && index->written < index->count;
 }
 
+/* A segment that is appended to is not compacted, so it must not outlive the lag (KIP-354). */
+static int64_t segment_ms(const struct log_config *config)
+{
+    return config->cleanup_compact && config->max_compaction_lag_ms < config->segment_ms ? config->max_compaction_lag_ms
+                                                                                         : config->segment_ms;
+}
+
 static bool is_due(const struct segment *segment, const struct log_config *config, int64_t incoming_max_timestamp,
                    int64_t now_ms)
 {
-    int64_t limit = config->segment_ms > segment->jitter_ms ? config->segment_ms - segment->jitter_ms : 0;
+    int64_t limit = segment_ms(config) > segment->jitter_ms ? segment_ms(config) - segment->jitter_ms : 0;
 
     if (segment->first_timestamp >= 0)
         return incoming_max_timestamp > segment->first_timestamp &&
@@ -343,6 +350,18 @@ static enum err first_timestamp_read(struct segment *segment, struct fs_file *fi
     if (err == ERR_OK)
         segment->first_timestamp = head.max_timestamp;
     return err;
+}
+
+enum err segment_load_first_timestamp(struct segment *segment, struct fs *fs, const char *dir)
+{
+    struct fs_file *file = NULL;
+    uint64_t size = 0;
+    enum err err = open_log(fs, dir, segment->base_offset, FS_READ, &file, &size);
+
+    if (err == ERR_OK)
+        err = first_timestamp_read(segment, file, size);
+    fs_file_drop(file);
+    return err == ERR_DAMAGED || err == ERR_END || err == ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT ? ERR_OK : err;
 }
 
 enum err segment_load(struct segment *segment, struct fs *fs, const char *dir, int32_t index_interval_bytes,

@@ -98,6 +98,8 @@ MUST_CHECK enum err segment_find(struct fs_file *file, const struct offset_index
  * (segment_drop_indexes). ERR_DAMAGED: what lies there is no run of whole batches. */
 MUST_CHECK enum err segment_load(struct segment *segment, struct fs *fs, const char *dir, int32_t index_interval_bytes,
                                  bool gaps_allowed);
+/* Only first_timestamp; where no whole batch lies, it stays not known. */
+MUST_CHECK enum err segment_load_first_timestamp(struct segment *segment, struct fs *fs, const char *dir);
 void segment_drop_indexes(struct segment *segment);
 
 /* Called for each good batch; anything but ERR_OK stops and is returned. */

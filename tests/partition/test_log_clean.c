@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "keyed.h"
+#include "partition/log_internal.h"
 #include "partition/log_path.h"
 #include "run_tests.h"
 #include "world.h"
@@ -417,6 +418,65 @@ START_TEST(a_full_disk_is_another_time)
 }
 END_TEST
 
+/* KIP-354: what is dirty is as old as the first batch of its segment, and a segment is rolled before it is too old to
+ * wait; both hold after a restart too. */
+START_TEST(overdue_by_the_first_batch)
+{
+    const struct keyed_record old = {.timestamp = WALL_MS - 5000, .key = 1, .value = 1};
+    const struct keyed_record fresh = {.timestamp = WALL_MS - 100, .key = 1, .value = 2};
+    struct partition_log *log = NULL;
+    struct log_cleanable cleanable;
+
+    begin(11);
+    world.spec.config.segment_bytes = 1 << 20;
+    world.spec.config.min_cleanable_dirty_ratio = 1;
+    world.spec.config.max_compaction_lag_ms = 4900;
+    log = world_log(&world);
+    append(log, (struct keyed_make){.records = &old, .count = 1});
+    append(log, (struct keyed_make){.records = &fresh, .count = 1});
+    ck_assert_uint_eq(partition_log_segment_count(log), 1);
+    log_roll(log);
+    append_one(log, 2, 2);
+    for (int restarted = 0; restarted < 2; restarted++) {
+        ck_assert_int_eq(world_sync(&world, log), ERR_OK);
+        ck_assert_uint_eq(partition_log_segment_count(log), 2);
+        partition_log_look_cleanable(log, written_end, WALL_MS - 200, &cleanable);
+        ck_assert(!cleanable.is_due);
+        partition_log_look_cleanable(log, written_end, WALL_MS, &cleanable);
+        ck_assert(cleanable.is_due);
+        world_close(&world, log);
+        world.spec.clean = true;
+        log = world_log(&world);
+    }
+    world_close(&world, log);
+    world_end(&world);
+}
+END_TEST
+
+START_TEST(rolled_before_the_lag_is_over)
+{
+    for (int compact = 0; compact < 2; compact++) {
+        const struct keyed_record first = {.timestamp = 1000, .key = 1, .value = 1};
+        const struct keyed_record second = {.timestamp = 5900, .key = 1, .value = 2};
+        const struct keyed_record third = {.timestamp = 5901, .key = 1, .value = 3};
+        struct partition_log *log = NULL;
+
+        begin(12);
+        world.spec.config.segment_bytes = 1 << 20;
+        world.spec.config.cleanup_compact = compact == 1;
+        world.spec.config.max_compaction_lag_ms = 4900;
+        log = world_log(&world);
+        append(log, (struct keyed_make){.records = &first, .count = 1});
+        append(log, (struct keyed_make){.records = &second, .count = 1});
+        ck_assert_uint_eq(partition_log_segment_count(log), 1);
+        append(log, (struct keyed_make){.records = &third, .count = 1});
+        ck_assert_uint_eq(partition_log_segment_count(log), compact == 1 ? 2 : 1);
+        world_close(&world, log);
+        world_end(&world);
+    }
+}
+END_TEST
+
 /* A segment that cannot be walked is left as it is, one that holds a batch with a wrong checksum is cleaned around it;
  * each is said once. */
 START_TEST(damage_is_kept)
@@ -672,7 +732,7 @@ START_TEST(a_failed_call_loses_nothing)
 }
 END_TEST
 
-RUN_TESTS("log_clean", small_segments_become_one, reads_step_over_gaps, never_beyond_what_is_stable,
-          others_go_on_meanwhile, a_close_ends_it_soon, its_rate_is_kept, a_full_disk_is_another_time, damage_is_kept,
-          offsets_far_apart_stay_apart, aborted_transactions_go, a_crash_leaves_the_old_or_the_new,
-          a_failed_call_loses_nothing)
+RUN_TESTS("log_clean", overdue_by_the_first_batch, rolled_before_the_lag_is_over, small_segments_become_one,
+          reads_step_over_gaps, never_beyond_what_is_stable, others_go_on_meanwhile, a_close_ends_it_soon,
+          its_rate_is_kept, a_full_disk_is_another_time, damage_is_kept, offsets_far_apart_stay_apart,
+          aborted_transactions_go, a_crash_leaves_the_old_or_the_new, a_failed_call_loses_nothing)
