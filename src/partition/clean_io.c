@@ -216,12 +216,41 @@ static enum err batch_write(struct log_cleaning *cleaning, struct bytes batch)
     return ERR_OK;
 }
 
+static uint64_t group_bytes(const struct log_cleaning *cleaning)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = cleaning->group_first; i < cleaning->group_end; i++)
+        bytes += cleaning->sources[i].size + cleaning->sources[i].index_bytes + cleaning->sources[i].time_index_bytes;
+    return bytes;
+}
+
+/* The old files stay until the new ones are whole: the group takes in no more than what there is room for once more. */
+static enum err group_fit(struct log_cleaning *cleaning)
+{
+    struct fs_space space = {0};
+    uint64_t room = 0;
+
+    if (fs_space(cleaning->log->env->fs, cleaning->log->dir, &space) != ERR_OK)
+        return ERR_OK; /* the writes will say */
+    room = space.free_bytes < CLEAN_LEAVES_BYTES ? 0 : space.free_bytes - CLEAN_LEAVES_BYTES;
+    while (group_bytes(cleaning) > room) {
+        if (cleaning->group_end == cleaning->group_first + 1)
+            return ERR_NO_SPACE;
+        cleaning->group_end--;
+    }
+    return ERR_OK;
+}
+
 static enum err out_open(struct log_cleaning *cleaning)
 {
     struct log_path path;
     int64_t base_offset = cleaning->sources[cleaning->group_first].base_offset;
     uint32_t stale = 0;
+    enum err err = group_fit(cleaning);
 
+    if (err != ERR_OK)
+        return err;
     (void)cleaner_take_aborted(cleaning->cleaner, &stale); /* of a group that was begun anew */
     if (cleaning->buffer == NULL)
         cleaning->buffer = mem_alloc(cleaning->op->buffer_bytes);

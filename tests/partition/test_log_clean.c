@@ -10,6 +10,7 @@
 #include "keyed.h"
 #include "partition/log_internal.h"
 #include "partition/log_path.h"
+#include "partition/partition_limits.h"
 #include "run_tests.h"
 #include "world.h"
 
@@ -418,6 +419,37 @@ START_TEST(a_full_disk_is_another_time)
 }
 END_TEST
 
+/* Nothing is written where it might not fit in the end; where less is free, fewer segments become one. */
+START_TEST(what_would_fill_the_disk_is_not_begun)
+{
+    struct partition_log *log = NULL;
+    uint64_t writes = 0;
+    uint32_t segments = 0;
+
+    begin(10);
+    log = world_log(&world);
+    world.disk.capacity_bytes = UINT64_MAX;
+    for (int64_t i = 0; i < 60; i++)
+        append_one(log, i % 5, i);
+    log->config.segment_bytes = 1 << 20;
+    ck_assert_int_eq(world_sync(&world, log), ERR_OK);
+    segments = partition_log_segment_count(log);
+    ck_assert_uint_ge(segments, 6);
+    writes = world.disk.calls[SIM_FS_WRITE];
+    world.disk.capacity_bytes = world.disk.used_bytes + CLEAN_LEAVES_BYTES + 500;
+    ck_assert_int_eq(clean(log), ERR_NO_SPACE);
+    ck_assert_uint_eq(world.disk.calls[SIM_FS_WRITE], writes);
+    ck_assert_uint_eq(partition_log_segment_count(log), segments);
+    world.disk.capacity_bytes = world.disk.used_bytes + CLEAN_LEAVES_BYTES + 1700;
+    ck_assert_int_eq(clean(log), ERR_OK);
+    ck_assert_uint_gt(partition_log_segment_count(log), 2);
+    ck_assert_uint_lt(partition_log_segment_count(log), segments);
+    check_clean(log);
+    world_close(&world, log);
+    world_end(&world);
+}
+END_TEST
+
 /* KIP-354: what is dirty is as old as the first batch of its segment, and a segment is rolled before it is too old to
  * wait; both hold after a restart too. */
 START_TEST(overdue_by_the_first_batch)
@@ -732,7 +764,8 @@ START_TEST(a_failed_call_loses_nothing)
 }
 END_TEST
 
-RUN_TESTS("log_clean", overdue_by_the_first_batch, rolled_before_the_lag_is_over, small_segments_become_one,
-          reads_step_over_gaps, never_beyond_what_is_stable, others_go_on_meanwhile, a_close_ends_it_soon,
-          its_rate_is_kept, a_full_disk_is_another_time, damage_is_kept, offsets_far_apart_stay_apart,
-          aborted_transactions_go, a_crash_leaves_the_old_or_the_new, a_failed_call_loses_nothing)
+RUN_TESTS("log_clean", what_would_fill_the_disk_is_not_begun, overdue_by_the_first_batch, rolled_before_the_lag_is_over,
+          small_segments_become_one, reads_step_over_gaps, never_beyond_what_is_stable, others_go_on_meanwhile,
+          a_close_ends_it_soon, its_rate_is_kept, a_full_disk_is_another_time, damage_is_kept,
+          offsets_far_apart_stay_apart, aborted_transactions_go, a_crash_leaves_the_old_or_the_new,
+          a_failed_call_loses_nothing)
