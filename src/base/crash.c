@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/histogram.h"
 #include "base/mem.h"
 
 enum {
@@ -126,6 +127,23 @@ static void write_events(const struct crash_ring *ring, int fd)
     }
 }
 
+static void write_turns(const struct crash_ring *ring, int fd)
+{
+    struct text text = {.size = 0};
+    uint64_t count = 0;
+
+    if (ring->turns == NULL)
+        return;
+    count = histogram_count(ring->turns);
+    put_key(&text, "turns=", (int64_t)count);
+    put_key(&text, " p50_us=", (int64_t)histogram_quantile(ring->turns, 0.5) / 1000);
+    put_key(&text, " p99_us=", (int64_t)histogram_quantile(ring->turns, 0.99) / 1000);
+    put_key(&text, " p999_us=", (int64_t)histogram_quantile(ring->turns, 0.999) / 1000);
+    put_key(&text, " p9999_us=", (int64_t)histogram_quantile(ring->turns, 0.9999) / 1000);
+    put_key(&text, " max_us=", (int64_t)atomic_load_explicit(&ring->turns->max, memory_order_relaxed) / 1000);
+    flush(&text, fd);
+}
+
 static void write_backtrace(int fd)
 {
     void *frames[FRAMES_MAX];
@@ -185,6 +203,8 @@ static void write_report(struct crash *crash, int signal_number, const siginfo_t
     put_key(&text, " tid=", own_thread_id());
     put_key(&text, " pid=", getpid());
     flush(&text, crash->fd);
+    if (ring != NULL)
+        write_turns(ring, crash->fd);
     if (ring != NULL)
         write_events(ring, crash->fd);
     write_backtrace(crash->fd);

@@ -29,6 +29,8 @@ enum {
 };
 _Static_assert((CRASH_EVENTS & (CRASH_EVENTS - 1)) == 0, "the ring's index wraps by masking");
 
+struct histogram;
+
 struct crash_event {
     int64_t at_ns;    /* monotonic */
     const char *what; /* a literal: "request read" */
@@ -38,9 +40,10 @@ struct crash_event {
 
 /* All-zero is an empty ring. */
 struct crash_ring {
-    _Atomic(uint32_t) next; /* events so far */
-    int32_t node_id;        /* -1: no node's own */
-    int32_t thread_id;      /* Linux's */
+    _Atomic(uint32_t) next;        /* events so far */
+    int32_t node_id;               /* -1: no node's own */
+    int32_t thread_id;             /* Linux's */
+    const struct histogram *turns; /* of the thread's loop, in ns; NULL: nobody times them. Borrowed */
     char name[CRASH_NAME_BYTES_MAX];
     void *stack;          /* for signal handlers */
     stack_t stack_before; /* the one it replaces: a sanitizer has its own */

@@ -70,6 +70,9 @@ void broker_stop(struct broker *broker, broker_done_fn *done, void *context);
 /* Only after stop is done, or before start. NULL does nothing. */
 void broker_free(struct broker *broker);
 
+/* A turn of that loop (the controller's has the last index) took so long; for a metric. On its thread. */
+void broker_turn_ended(struct broker *broker, uint32_t loop_index, int64_t turn_ns);
+
 int32_t broker_node_id(const struct broker *broker);
 const char *broker_cluster_id(const struct broker *broker);
 /* Bound addresses, the chosen port where 0 was asked for. */

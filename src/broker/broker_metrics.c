@@ -20,6 +20,7 @@ struct broker_metrics {
     struct metric refused;
     struct metric damage;
     struct metric clock_doubted;
+    struct metric turns;
     struct api_metrics apis[]; /* by row */
 };
 
@@ -47,6 +48,8 @@ enum err broker_metrics_new(struct broker_metrics **out)
     metrics->clock_doubted =
         metrics_add_gauge(metrics->metrics, "ottla_wall_clock_doubted",
                           "1 while a jump of the wall clock keeps anything from being deleted by its age.");
+    metrics->turns = metrics_add_histogram(metrics->metrics, "ottla_reactor_turn_seconds",
+                                           "Between two waits of a loop: how long a socket may be kept waiting.", 1e-9);
     for (uint32_t i = 0; i < api_count(); i++) {
         struct api_metrics *api = &metrics->apis[i];
 
@@ -84,6 +87,11 @@ void broker_metrics_count(const struct broker_metrics *metrics, struct metrics_b
 
     metrics_count(block, row->requests, 1);
     metrics_record(block, row->seconds, took_ns < 0 ? 0 : (uint64_t)took_ns);
+}
+
+void broker_metrics_turn(const struct broker_metrics *metrics, struct metrics_block *block, int64_t took_ns)
+{
+    metrics_record(block, metrics->turns, took_ns < 0 ? 0 : (uint64_t)took_ns);
 }
 
 void broker_metrics_damage(const struct broker_metrics *metrics, struct metrics_block *block, uint32_t ranges)

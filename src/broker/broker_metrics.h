@@ -26,6 +26,8 @@ struct metrics *broker_metrics_registry(const struct broker_metrics *metrics);
 
 void broker_metrics_count(const struct broker_metrics *metrics, struct metrics_block *block, const struct api *api,
                           int64_t took_ns);
+/* A turn of a loop took so long. */
+void broker_metrics_turn(const struct broker_metrics *metrics, struct metrics_block *block, int64_t took_ns);
 void broker_metrics_damage(const struct broker_metrics *metrics, struct metrics_block *block, uint32_t ranges);
 void broker_metrics_refuse(const struct broker_metrics *metrics, struct metrics_block *block);
 /* By one shard for the node. */

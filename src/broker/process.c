@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include "base/crash.h"
+#include "base/histogram.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "broker/long_turn.h"
 #include "net/io_pool.h"
 #include "net/notify.h"
 #include "net/reactor.h"
@@ -39,6 +41,9 @@ struct worker {
     struct reactor *reactor;
     struct loop_task enter;
     struct crash_ring ring;
+    struct histogram turns; /* ns */
+    struct log_rate long_turns;
+    uint32_t index;
 };
 
 enum { PROCESS_PATH_BYTES_MAX = 4096 }; /* PATH_MAX */
@@ -156,6 +161,7 @@ static void enter(struct loop_task *task)
 
     crash_enter(&worker->process->crash, &worker->ring, worker->process->log.node_id, loop->name);
     loop->ring = &worker->ring;
+    worker->ring.turns = &worker->turns;
 }
 
 static void leave(struct loop_task *task)
@@ -164,6 +170,18 @@ static void leave(struct loop_task *task)
 
     reactor_loop(worker->reactor)->ring = NULL;
     crash_leave(&worker->process->crash, &worker->ring);
+}
+
+static void turn_ended(void *context, const struct reactor_turn *turn)
+{
+    struct worker *worker = context;
+    struct process *process = worker->process;
+
+    histogram_record(&worker->turns, turn->ns < 0 ? 0 : (uint64_t)turn->ns);
+    if (process->broker != NULL)
+        broker_turn_ended(process->broker, worker->index, turn->ns);
+    if (turn->ns >= LONG_TURN_NS)
+        long_turn_tell(&process->log, &worker->long_turns, reactor_loop(worker->reactor), turn);
 }
 
 static enum err make_workers(struct process *process)
@@ -181,7 +199,14 @@ static enum err make_workers(struct process *process)
     for (uint32_t i = 0; i <= reactors; i++) {
         char name[CRASH_NAME_BYTES_MAX];
         struct reactor_config config = {
-            .name = name, .index = i, .clock = &process->clock, .io_pool = process->io_pool, .spin_ns = spin_ns};
+            .name = name,
+            .index = i,
+            .clock = &process->clock,
+            .io_pool = process->io_pool,
+            .spin_ns = spin_ns,
+            .turn_ended = turn_ended,
+            .turn_context = &process->workers[i],
+        };
         enum err err = ERR_OK;
 
         (void)snprintf(name, sizeof(name), i < reactors ? "reactor-%u" : "controller", i);
@@ -189,6 +214,7 @@ static enum err make_workers(struct process *process)
         if (err != ERR_OK)
             return err;
         process->workers[i].process = process;
+        process->workers[i].index = i;
         process->loops[i] = reactor_loop(process->workers[i].reactor);
         process->worker_count = i + 1;
     }

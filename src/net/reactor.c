@@ -25,8 +25,12 @@ struct reactor {
     struct clock *clock;
     struct io_pool *io_pool;
     int64_t spin_ns;
-    void (*turn_ended)(void *context, int64_t turn_ns);
+    void (*turn_ended)(void *context, const struct reactor_turn *turn);
     void *turn_context;
+    struct reactor_turn turn;
+    enum reactor_work work; /* the present one, since work_began_ns */
+    bool worked;            /* there was some in this turn */
+    int64_t work_began_ns;
     struct event_base *base;
     struct event wake_event;
     struct event timer_event;
@@ -53,9 +57,61 @@ struct reactor {
     atomic_bool stopping;
 };
 
+static int64_t now_ns(struct loop *loop);
+
 static struct reactor *of(struct loop *loop)
 {
     return (struct reactor *)loop;
+}
+
+/* --- how long things take --- */
+
+/* The clock is read where one kind of work ends and another begins: twice in a turn of one kind. */
+static void work_begins(struct reactor *reactor, enum reactor_work work)
+{
+    int64_t at_ns = 0;
+
+    if (reactor->turn_ended == NULL)
+        return;
+    if (reactor->worked) {
+        at_ns = clock_mono_ns(reactor->clock);
+        reactor->turn.of_ns[reactor->work] += at_ns - reactor->work_began_ns;
+        reactor->work_began_ns = at_ns;
+    }
+    reactor->worked = true;
+    reactor->work = work;
+}
+
+/* The same for one piece of work; gives when it ended, which is where the next begins. */
+static int64_t piece_ended(struct reactor *reactor, enum reactor_work work, int64_t began_ns, uintptr_t function)
+{
+    struct reactor_turn *turn = &reactor->turn;
+    int64_t at_ns = 0;
+
+    turn->counts[work]++;
+    if (reactor->turn_ended == NULL)
+        return 0;
+    at_ns = clock_mono_ns(reactor->clock);
+    if (at_ns - began_ns > turn->longest_ns) {
+        turn->longest_ns = at_ns - began_ns;
+        turn->longest = function;
+    }
+    return at_ns;
+}
+
+static void turn_ends(struct reactor *reactor)
+{
+    struct reactor_turn *turn = &reactor->turn;
+    int64_t at_ns = 0;
+
+    if (reactor->turn_ended == NULL)
+        return;
+    at_ns = clock_mono_ns(reactor->clock);
+    turn->began_ns = reactor->now_ns;
+    turn->ns = at_ns - reactor->now_ns;
+    turn->of_ns[reactor->work] += at_ns - reactor->work_began_ns;
+    reactor->turn_ended(reactor->turn_context, turn);
+    *turn = (struct reactor_turn){0};
 }
 
 /* --- messages --- */
@@ -109,6 +165,7 @@ static void run_tasks(struct reactor *reactor)
 
     if (atomic_load_explicit(&reactor->tasks, memory_order_relaxed) == NULL)
         return;
+    work_begins(reactor, REACTOR_TASKS);
     newest = atomic_exchange(&reactor->tasks, NULL);
     while (newest != NULL) {
         struct loop_task *before = newest->next;
@@ -124,6 +181,7 @@ static void run_tasks(struct reactor *reactor)
         struct loop_task *task = oldest;
 
         oldest = task->next;
+        reactor->turn.counts[REACTOR_TASKS]++;
         task->run(task);
     }
 }
@@ -161,9 +219,12 @@ static void run_completions(struct reactor *reactor)
 {
     struct loop_job *newest = NULL;
     struct loop_job *oldest = NULL;
+    int64_t began_ns = 0;
 
     if (atomic_load_explicit(&reactor->jobs_done, memory_order_relaxed) == NULL)
         return;
+    work_begins(reactor, REACTOR_JOBS);
+    began_ns = reactor->work_began_ns;
     newest = atomic_exchange(&reactor->jobs_done, NULL);
     while (newest != NULL) {
         struct loop_job *before = newest->next;
@@ -175,6 +236,7 @@ static void run_completions(struct reactor *reactor)
     while (oldest != NULL) {
         struct loop_job *job = oldest;
         struct loop_job *held_back = reactor->jobs_first;
+        uintptr_t function = (uintptr_t)job->done;
 
         oldest = job->next;
         reactor->jobs_out--;
@@ -186,6 +248,7 @@ static void run_completions(struct reactor *reactor)
             io_pool_submit(reactor->io_pool, held_back);
         }
         job->done(job);
+        began_ns = piece_ended(reactor, REACTOR_JOBS, began_ns, function);
     }
 }
 
@@ -202,13 +265,21 @@ static void defer(struct loop *loop, struct loop_task *task)
 
 static void run_deferred(struct reactor *reactor)
 {
+    int64_t began_ns = 0;
+
+    if (reactor->deferred_first == NULL)
+        return;
+    work_begins(reactor, REACTOR_DEFERRED);
+    began_ns = reactor->work_began_ns;
     while (reactor->deferred_first != NULL) {
         struct loop_task *task = reactor->deferred_first;
+        uintptr_t function = (uintptr_t)task->run;
 
         reactor->deferred_first = task->next;
         if (reactor->deferred_first == NULL)
             reactor->deferred_last = &reactor->deferred_first;
         task->run(task);
+        began_ns = piece_ended(reactor, REACTOR_DEFERRED, began_ns, function);
     }
 }
 
@@ -344,9 +415,11 @@ static void fire_timers(struct reactor *reactor)
 {
     struct loop_timer *first = timer_heap_first(&reactor->timers);
     int64_t at_ns = reactor->now_ns;
+    int64_t began_ns = 0;
 
     if (first == NULL || first->due_ns > at_ns)
         return;
+    work_begins(reactor, REACTOR_TIMERS);
     if (at_ns - first->due_ns > REACTOR_LATE_NS) {
         loop_event(&reactor->loop, "woke late by us=a", (at_ns - first->due_ns) / 1000, 0);
         for (int i = 0; i < REACTOR_LATE_PASSES; i++) {
@@ -357,9 +430,13 @@ static void fire_timers(struct reactor *reactor)
         }
     }
     reactor->firing_ns = at_ns;
+    began_ns = reactor->work_began_ns;
     while ((first = timer_heap_first(&reactor->timers)) != NULL && first->due_ns <= at_ns) {
+        uintptr_t function = (uintptr_t)first->fired;
+
         timer_heap_stop(&reactor->timers, first);
         first->fired(first);
+        began_ns = piece_ended(reactor, REACTOR_TIMERS, began_ns, function);
     }
     reactor->firing_ns = INT64_MIN;
 }
@@ -370,14 +447,16 @@ void reactor_run(struct reactor *reactor)
 
     while (!stopping) {
         wait_and_call_back(reactor);
-        now_ns(&reactor->loop);
+        reactor->work = REACTOR_SOCKETS;
+        reactor->worked = reactor->now_ns != 0;
+        reactor->turn.counts[REACTOR_SOCKETS] = reactor->worked;
+        reactor->work_began_ns = now_ns(&reactor->loop);
         stopping = atomic_load_explicit(&reactor->stopping, memory_order_acquire);
         run_tasks(reactor);
         run_completions(reactor);
         fire_timers(reactor);
         run_deferred(reactor);
-        if (reactor->turn_ended != NULL)
-            reactor->turn_ended(reactor->turn_context, clock_mono_ns(reactor->clock) - reactor->now_ns);
+        turn_ends(reactor);
     }
 }
 

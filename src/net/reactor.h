@@ -23,14 +23,28 @@ struct event_base;
 struct io_pool;
 struct reactor;
 
+/* What a turn is made of, in the order of the turn. */
+enum reactor_work { REACTOR_SOCKETS, REACTOR_TASKS, REACTOR_JOBS, REACTOR_TIMERS, REACTOR_DEFERRED, REACTOR_WORKS };
+
+/* One turn, without the wait before it. What sockets' callbacks did before any of them asked for the time is missing;
+ * ours ask at once. */
+struct reactor_turn {
+    int64_t began_ns;
+    int64_t ns;
+    int64_t of_ns[REACTOR_WORKS];
+    uint32_t counts[REACTOR_WORKS]; /* how many tasks, jobs, timers; of sockets 0 or 1: there was something */
+    int64_t longest_ns;             /* of one ended job, timer or deferred task */
+    uintptr_t longest;              /* its function */
+};
+
 struct reactor_config {
     const char *name; /* copied; the thread's name, 15 characters of it */
     uint32_t index;   /* struct loop's */
     struct clock *clock;
     struct io_pool *io_pool; /* made with reactor_job_completed; NULL: no jobs are submitted */
     int64_t spin_ns; /* ottla.spin.us: look for work this long before sleeping, when woken just before; 0: never */
-    /* Told after each turn how long it took (without the wait), for a histogram. May be NULL. */
-    void (*turn_ended)(void *context, int64_t turn_ns);
+    /* Told after each turn how long it took, on the reactor's thread. May be NULL. */
+    void (*turn_ended)(void *context, const struct reactor_turn *turn);
     void *turn_context;
 };
 

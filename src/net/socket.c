@@ -85,6 +85,7 @@ static void connect_decided(evutil_socket_t fd, short what, void *argument)
     socklen_t size = sizeof(failure);
 
     (void)what;
+    (void)loop_now_ns(stream->stream.loop); /* the turn begins by now */
     event_del(&stream->write_event);
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &size) != 0)
         failure = errno;

@@ -150,6 +150,7 @@ static void stream_readable(evutil_socket_t fd, short what, void *argument)
 
     (void)fd;
     (void)what;
+    (void)loop_now_ns(stream->loop); /* the turn begins by now */
     stream->events->readable(stream->context);
 }
 
@@ -159,6 +160,7 @@ static void stream_writable(evutil_socket_t fd, short what, void *argument)
 
     (void)fd;
     (void)what;
+    (void)loop_now_ns(stream->loop);
     stream->events->writable(stream->context);
 }
 

@@ -366,10 +366,44 @@ END_TEST
 
 static atomic_uint turns;
 
-static void turn_took(void *context, int64_t turn_ns)
+enum { TASK_US = 3000, DEFERRED_US = 1000 };
+
+static struct loop *turning;
+static struct loop_task slow_end;
+
+static void end_slowly(struct loop_task *task)
 {
+    (void)task;
+    usleep(DEFERRED_US);
+}
+
+static void take_long(struct loop_task *task)
+{
+    (void)task;
+    slow_end.run = end_slowly;
+    loop_defer(turning, &slow_end);
+    usleep(TASK_US);
+}
+
+/* What each kind of work took is told apart, and makes up the turn. */
+static void turn_took(void *context, const struct reactor_turn *turn)
+{
+    int64_t sum = 0;
+
     ck_assert_ptr_eq(context, &turns);
-    ck_assert_int_ge(turn_ns, 0);
+    for (int i = 0; i < REACTOR_WORKS; i++) {
+        ck_assert_int_ge(turn->of_ns[i], 0);
+        sum += turn->of_ns[i];
+    }
+    ck_assert_int_eq(sum, turn->ns);
+    if (turn->counts[REACTOR_TASKS] == 0)
+        return;
+    ck_assert_uint_eq(turn->counts[REACTOR_TASKS], 1);
+    ck_assert_uint_eq(turn->counts[REACTOR_DEFERRED], 1);
+    ck_assert_int_ge(turn->of_ns[REACTOR_TASKS], TASK_US * INT64_C(1000));
+    ck_assert_int_ge(turn->of_ns[REACTOR_DEFERRED], DEFERRED_US * INT64_C(1000));
+    ck_assert_int_ge(turn->longest_ns, DEFERRED_US * INT64_C(1000));
+    ck_assert_uint_eq(turn->longest, (uintptr_t)end_slowly);
     atomic_fetch_add(&turns, 1);
 }
 
@@ -380,10 +414,11 @@ START_TEST(each_turn_is_timed)
                                     .turn_ended = turn_took,
                                     .turn_context = &turns};
     struct reactor *reactor = NULL;
-    struct loop_task task = {.run = count};
+    struct loop_task task = {.run = take_long};
 
     clock_init_real(&real_clock);
     ck_assert_int_eq(reactor_new(&config, &reactor), ERR_OK);
+    turning = reactor_loop(reactor);
     ck_assert_int_eq(reactor_start(reactor), ERR_OK);
     loop_post(reactor_loop(reactor), &task);
     while (atomic_load(&turns) == 0)
