@@ -386,24 +386,24 @@ static void take_long(struct loop_task *task)
 }
 
 /* What each kind of work took is told apart, and makes up the turn. */
-static void turn_took(void *context, const struct reactor_turn *turn)
+static void turn_took(void *context, const struct reactor_turn *ended)
 {
     int64_t sum = 0;
 
     ck_assert_ptr_eq(context, &turns);
     for (int i = 0; i < REACTOR_WORKS; i++) {
-        ck_assert_int_ge(turn->of_ns[i], 0);
-        sum += turn->of_ns[i];
+        ck_assert_int_ge(ended->of_ns[i], 0);
+        sum += ended->of_ns[i];
     }
-    ck_assert_int_eq(sum, turn->ns);
-    if (turn->counts[REACTOR_TASKS] == 0)
+    ck_assert_int_eq(sum, ended->ns);
+    if (ended->counts[REACTOR_TASKS] == 0)
         return;
-    ck_assert_uint_eq(turn->counts[REACTOR_TASKS], 1);
-    ck_assert_uint_eq(turn->counts[REACTOR_DEFERRED], 1);
-    ck_assert_int_ge(turn->of_ns[REACTOR_TASKS], TASK_US * INT64_C(1000));
-    ck_assert_int_ge(turn->of_ns[REACTOR_DEFERRED], DEFERRED_US * INT64_C(1000));
-    ck_assert_int_ge(turn->longest_ns, DEFERRED_US * INT64_C(1000));
-    ck_assert_uint_eq(turn->longest, (uintptr_t)end_slowly);
+    ck_assert_uint_eq(ended->counts[REACTOR_TASKS], 1);
+    ck_assert_uint_eq(ended->counts[REACTOR_DEFERRED], 1);
+    ck_assert_int_ge(ended->of_ns[REACTOR_TASKS], TASK_US * INT64_C(1000));
+    ck_assert_int_ge(ended->of_ns[REACTOR_DEFERRED], DEFERRED_US * INT64_C(1000));
+    ck_assert_int_ge(ended->longest_ns, DEFERRED_US * INT64_C(1000));
+    ck_assert_uint_eq(ended->longest, (uintptr_t)end_slowly);
     atomic_fetch_add(&turns, 1);
 }
 
