@@ -583,11 +583,6 @@ enum err broker_dir_name(const struct broker *broker, uint32_t dir, struct arena
     return name->data == NULL ? ERR_NOMEM : ERR_OK;
 }
 
-void broker_turn_ended(struct broker *broker, uint32_t loop_index, int64_t turn_ns)
-{
-    broker_metrics_turn(broker->metrics, broker->shards[loop_index].metrics, turn_ns);
-}
-
 int32_t broker_node_id(const struct broker *broker)
 {
     return broker->node_id;

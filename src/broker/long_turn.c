@@ -1,6 +1,7 @@
 #include "broker/long_turn.h"
 
 #include "base/crash.h"
+#include "broker/broker_internal.h"
 
 /* What the turn began with, of what leaves a trace: mostly a request. */
 static const struct crash_event *first_event(const struct crash_ring *ring, int64_t began_ns, uint32_t *count)
@@ -37,4 +38,9 @@ void long_turn_tell(struct log *log, struct log_rate *rate, const struct loop *l
                    turn->longest == 0 ? 0 : (unsigned long long)(turn->longest - (uintptr_t)__executable_start), events,
                    event == NULL ? "" : event->what, event == NULL ? 0 : (long long)event->a,
                    event == NULL ? 0 : (long long)event->b);
+}
+
+void broker_turn_ended(struct broker *broker, uint32_t loop_index, int64_t turn_ns)
+{
+    broker_metrics_turn(broker->metrics, broker->shards[loop_index].metrics, turn_ns);
 }

@@ -8,6 +8,7 @@
 
 enum {
     BUFFER_BYTES_HEADS = 8 * 1024,    /* an index interval and a half */
+    SPARSE_BYTES_MIN = 4 * 1024,      /* of a body: copying it costs more than one more call */
     BUFFER_BYTES_BODIES = 128 * 1024, /* from where larger reads bring no more (limits.md 1.4) */
     OLD_MESSAGE_BYTES_MIN = 14,       /* CRC, magic, attributes, two lengths */
     OLD_MESSAGE_BYTES_MAX = 64 << 20, /* beyond what anybody let in; Kafka's own default was 1 MB */
@@ -83,7 +84,7 @@ static enum err fill(struct batch_scan *scan, size_t want)
     }
     scan->buffer_position = scan->position;
     scan->buffer_filled = keep;
-    size = scan->buffer_room - keep;
+    size = (scan->is_sparse && want == BATCH_HEADER_BYTES ? want : scan->buffer_room) - keep;
     if (size > scan->limit - scan->position - keep)
         size = (size_t)(scan->limit - scan->position - keep);
     if (scan->cached_only)
@@ -122,9 +123,17 @@ static enum err check_old(struct batch_scan *scan)
                : ERR_OK;
 }
 
+static bool wants_body(const struct batch_scan *scan, const struct batch_header *head)
+{
+    if (scan->depth != BATCH_SCAN_WRITTEN)
+        return scan->depth != BATCH_SCAN_HEADS;
+    return scan->position + head->size > scan->bodies_from || batch_has(head, BATCH_CONTROL);
+}
+
 enum err batch_scan_next(struct batch_scan *scan, struct batch_header *head, struct bytes *batch)
 {
     const uint8_t *at = NULL;
+    bool whole = false;
     enum err err = ERR_OK;
 
     assert(scan->position <= scan->limit);
@@ -143,13 +152,15 @@ enum err batch_scan_next(struct batch_scan *scan, struct batch_header *head, str
         return err;
     if (head->size > scan->limit - scan->position)
         return ERR_DAMAGED;
-    if (scan->depth != BATCH_SCAN_HEADS) {
+    whole = wants_body(scan, head);
+    if (whole) {
         err = fill(scan, head->size);
         if (err != ERR_OK)
             return err;
     }
+    scan->is_sparse = scan->depth == BATCH_SCAN_WRITTEN && !whole && head->size >= SPARSE_BYTES_MIN;
     at = scan->buffer + (scan->position - scan->buffer_position);
-    *batch = bytes_of(at, scan->depth == BATCH_SCAN_HEADS ? BATCH_HEADER_BYTES : head->size);
+    *batch = bytes_of(at, whole ? head->size : BATCH_HEADER_BYTES);
     if (scan->depth == BATCH_SCAN_CHECKED && !batch_crc_is_valid(*batch))
         return ERR_DAMAGED;
     scan->position += head->size;

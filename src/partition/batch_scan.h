@@ -18,9 +18,10 @@
 #include "protocol/batch.h"
 
 enum batch_scan_depth {
-    BATCH_SCAN_HEADS,  /* bodies are skipped */
-    BATCH_SCAN_BODIES, /* whole batches */
-    BATCH_SCAN_CHECKED /* whole batches, checksums verified */
+    BATCH_SCAN_HEADS,   /* bodies are skipped */
+    BATCH_SCAN_WRITTEN, /* bodies from bodies_from on, and those of control batches, wherever they are */
+    BATCH_SCAN_BODIES,  /* whole batches */
+    BATCH_SCAN_CHECKED  /* whole batches, checksums verified */
 };
 
 struct batch_scan {
@@ -30,9 +31,11 @@ struct batch_scan {
     enum batch_scan_depth depth;
     bool cached_only;
     /* Set after init */
-    bool any_codec;      /* a batch of a codec that we do not know is a batch, too */
-    size_t buffer_bytes; /* read at a time; 0: what suits the depth */
+    bool any_codec;       /* a batch of a codec that we do not know is a batch, too */
+    size_t buffer_bytes;  /* read at a time; 0: what suits the depth */
+    uint64_t bodies_from; /* of BATCH_SCAN_WRITTEN: batches that end behind it are given whole */
     /* the scan's */
+    bool is_sparse; /* bodies so large that it does not pay to read through them are being skipped */
     uint8_t *buffer;
     size_t buffer_room;
     size_t buffer_filled;
@@ -43,8 +46,9 @@ void batch_scan_init(struct batch_scan *scan, struct fs_file *file, uint64_t pos
                      enum batch_scan_depth depth);
 void batch_scan_deinit(struct batch_scan *scan);
 
-/* The next batch; it lies in the scan's memory until the next call (with BATCH_SCAN_HEADS only its head does). ERR_END
- * at the limit; ERR_DAMAGED also where bytes are left that are no whole batch. After ERR_OK position is behind it. */
+/* The next batch; it lies in the scan's memory until the next call (where its body was not asked for only its head
+ * does). ERR_END at the limit; ERR_DAMAGED also where bytes are left that are no whole batch. After ERR_OK position is
+ * behind it. */
 MUST_CHECK enum err batch_scan_next(struct batch_scan *scan, struct batch_header *head, struct bytes *batch);
 
 #endif

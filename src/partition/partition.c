@@ -206,10 +206,36 @@ static enum err take_log(struct partition *partition, struct partition_log *log,
 
 static void close_go_on(struct partition *partition);
 
+static void loads_go_on(struct partition_files *files)
+{
+    struct list_node *node = NULL;
+
+    while (files->loads_running < PARTITION_LOADS_MAX && (node = list_take_first(&files->loads_waiting)) != NULL) {
+        struct partition_load *load = LIST_ENTRY(node, struct partition_load, waiting);
+
+        files->loads_running++;
+        load->is_running = true;
+        loop_submit(load->partition->env->loop, &load->job);
+    }
+}
+
 static void load_submit(struct partition *partition)
 {
-    partition->load->is_running = true;
-    loop_submit(partition->env->loop, &partition->load->job);
+    struct partition_files *files = partition->env->files;
+
+    list_add_last(&files->loads_waiting, &partition->load->waiting);
+    loads_go_on(files);
+}
+
+void partition_load_await(struct partition *partition, struct list *list, struct list_node *node)
+{
+    struct partition_load *load = partition->load;
+
+    list_add_last(list, node);
+    if (!list_node_is_linked(&load->waiting))
+        return;
+    list_remove(&load->waiting);
+    list_add_first(&partition->env->files->loads_waiting, &load->waiting);
 }
 
 static void load_again(struct loop_timer *timer)
@@ -251,6 +277,8 @@ static void load_done(struct loop_job *base)
     enum err err = job->err;
 
     job->is_running = false;
+    partition->env->files->loads_running--;
+    loads_go_on(partition->env->files);
     if (err == ERR_OK)
         err = take_log(partition, job->log, job);
     if (partition->state == PARTITION_GONE) {
@@ -306,6 +334,7 @@ static enum err load_start(struct partition *partition, const struct partition_s
         .essential = spec->essential,
     };
     job->config = spec->config;
+    list_node_init(&job->waiting);
     list_init(&job->appends);
     list_init(&job->reads);
     list_init(&job->offsets);
@@ -416,6 +445,7 @@ static void close_go_on(struct partition *partition)
     if (partition->load != NULL) {
         if (partition->load->is_running)
             return;
+        list_remove(&partition->load->waiting);
         loop_timer_stop(partition->env->loop, &partition->load->again);
         load_free(partition);
     }

@@ -183,7 +183,7 @@ void partition_append(struct partition *partition, struct partition_append *op)
     list_node_init(&op->node);
     if (partition->state == PARTITION_LOADING) {
         op->state = PARTITION_APPEND_LOADING;
-        list_add_last(&partition->load->appends, &op->node);
+        partition_load_await(partition, &partition->load->appends, &op->node);
     } else {
         partition_append_start(op);
     }

@@ -30,6 +30,8 @@ struct partition_files {
     struct list logs;
     uint32_t open_count; /* files */
     uint32_t open_max;
+    struct list loads_waiting; /* of partitions that are to be loaded, in order; nobody waits for the later ones yet */
+    uint32_t loads_running;
     struct slab loads;         /* what partitions take only until they are loaded; all-zero before the first */
     struct log_rate full_disk; /* of the lines that every refused append would write on a full disk */
 };
@@ -41,6 +43,7 @@ static inline void partition_files_init(struct partition_files *files, uint32_t 
 {
     *files = (struct partition_files){.open_max = open_max == 0 ? PARTITION_OPEN_FILES_DEFAULT : open_max};
     list_init(&files->logs);
+    list_init(&files->loads_waiting);
 }
 
 struct partition_limits {

@@ -52,7 +52,8 @@ struct partition_load {
     struct loop_timer again;
     int64_t until_ns; /* then no more */
     bool is_running;
-    bool fails_after; /* its directory failed meanwhile */
+    struct list_node waiting; /* in env->files->loads_waiting */
+    bool fails_after;         /* its directory failed meanwhile */
 };
 
 /* ERR_OK, or why the partition cannot serve a request made under that leader epoch. */
@@ -61,6 +62,9 @@ MUST_CHECK enum err partition_check(const struct partition *partition, int32_t c
 int64_t partition_readable_end(const struct partition *partition, enum partition_isolation isolation);
 /* What a log's error is to a client. */
 enum err partition_client_error(const struct partition *partition, enum err err);
+
+/* An operation joins one of the load's lists: the partition is loaded before those that nobody waits for. */
+void partition_load_await(struct partition *partition, struct list *list, struct list_node *node);
 
 void partition_append_start(struct partition_append *op);
 void partition_append_complete(struct partition_append *op, enum err err);

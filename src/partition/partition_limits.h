@@ -57,8 +57,10 @@ enum {
 
     /* Of one directory, not yet on the disk: half a second of this disk's sequential rate. Appends over it queue. */
     DIR_DIRTY_BYTES_MAX = 256 * 1024 * 1024,
-    LOG_SYNC_EARLY_BYTES = 1024 * 1024,          /* worth a sync of its own once half of that is there */
-    LOG_PUSH_BYTES = 4 * 1024 * 1024,            /* is written out while the next comes */
+    LOG_SYNC_EARLY_BYTES = 1024 * 1024, /* worth a sync of its own once half of that is there */
+    LOG_PUSH_BYTES = 4 * 1024 * 1024,   /* is written out while the next comes */
+    PARTITION_LOADS_MAX = 2, /* at once of one reactor: more would keep everything else from the I/O threads, the sync
+                                of the metadata that a start waits for, too */
     PARTITION_SYNC_BYTES = 64 * 1024 * 1024,     /* or that much: half a second of this disk's sequential rate */
     LOG_ANCHOR_BYTES = 16 * 1024 * 1024,         /* written between two anchors: a few ms of reading for a recovery */
     LOG_ANCHOR_PRODUCERS_MAX = 10000,            /* whose snapshot is not written that often: 460 kB */

@@ -131,7 +131,7 @@ void partition_offsets(struct partition *partition, struct partition_offsets *op
     op->offset_count = 0;
     list_node_init(&op->node);
     if (partition->state == PARTITION_LOADING)
-        list_add_last(&partition->load->offsets, &op->node);
+        partition_load_await(partition, &partition->load->offsets, &op->node);
     else
         partition_offsets_start(op);
 }

@@ -126,7 +126,7 @@ void partition_read(struct partition *partition, struct partition_read *op)
     op->size = 0;
     list_node_init(&op->node);
     if (partition->state == PARTITION_LOADING)
-        list_add_last(&partition->load->reads, &op->node);
+        partition_load_await(partition, &partition->load->reads, &op->node);
     else
         partition_read_start(op);
 }

@@ -9,7 +9,7 @@ void partition_when_ready(struct partition *partition, struct partition_wait *wa
 {
     list_node_init(&wait->node);
     if (partition->state == PARTITION_LOADING)
-        list_add_last(&partition->load->waits, &wait->node);
+        partition_load_await(partition, &partition->load->waits, &wait->node);
     else
         wait->done(wait, partition);
 }

@@ -548,7 +548,8 @@ enum err segment_recover(struct segment *segment, struct fs *fs, const char *dir
         return err;
     *scanned = size - segment->size;
     batch_scan_init(&scan, file, segment->size, size < SEGMENT_BYTES_MAX ? size : SEGMENT_BYTES_MAX,
-                    how->all_written ? BATCH_SCAN_BODIES : BATCH_SCAN_CHECKED);
+                    how->all_written ? BATCH_SCAN_WRITTEN : BATCH_SCAN_CHECKED);
+    scan.bodies_from = scan.limit > TAIL_CHECKED_BYTES ? scan.limit - TAIL_CHECKED_BYTES : 0;
     for (;;) {
         err = check_and_book(segment, &scan, how, each, context);
         if (err != ERR_DAMAGED || segment->end_offset >= how->synced_offset)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "partition/partition_limits.h"
 #include "world.h"
 
 static struct world world;
@@ -165,6 +166,75 @@ START_TEST(operations_wait_for_the_load)
 END_TEST
 
 /* Rule: with flush.messages=1 neither an ack nor a consumer runs ahead of the disk. */
+enum { MANY = 12 };
+
+static struct partition *many[MANY];
+static uint32_t ready_order[MANY];
+static uint32_t ready_count;
+
+static void one_is_ready(void *context, struct partition *which, enum err err)
+{
+    (void)context;
+    ck_assert_int_eq(err, ERR_OK);
+    ready_order[ready_count++] = (uint32_t)partition_index(which);
+}
+
+/* Partitions are loaded a few at a time, so that other jobs come through, and first those that somebody waits for. */
+START_TEST(who_is_asked_for_is_loaded_first)
+{
+    struct produce one;
+    uint32_t place = 0;
+
+    begin(1);
+    ready_count = 0;
+    for (int32_t i = 0; i < MANY; i++) {
+        spec.index = i;
+        ck_assert_int_eq(partition_new(&world.env, &spec, one_is_ready, NULL, &many[i]), ERR_OK);
+    }
+    ck_assert_uint_eq(world.files.loads_running, PARTITION_LOADS_MAX);
+    partition = many[MANY - 1];
+    produce_start(&one, &(struct batch_make){.record_count = 1, .value_bytes = 10, .timestamp = 1}, 1);
+    world_run(&world, &one.done);
+    ck_assert_int_eq(one.op.err, ERR_OK);
+    while (ready_count < MANY)
+        ck_assert(sim_step(&world.sim, INT64_MAX));
+    while (ready_order[place] != MANY - 1)
+        place++;
+    ck_assert_uint_le(place, PARTITION_LOADS_MAX);
+    ck_assert_uint_eq(world.files.loads_running, 0);
+    for (int32_t i = 0; i < MANY - 1; i++) {
+        partition = many[i];
+        close_partition();
+    }
+    partition = many[MANY - 1];
+    end();
+}
+END_TEST
+
+/* One that is closed, or deleted, before its load has begun leaves the others to be loaded. */
+START_TEST(who_goes_before_it_is_loaded_does_not_hold_the_others)
+{
+    begin(2);
+    ready_count = 0;
+    for (int32_t i = 0; i < MANY; i++) {
+        spec.index = i;
+        ck_assert_int_eq(partition_new(&world.env, &spec, one_is_ready, NULL, &many[i]), ERR_OK);
+    }
+    for (int32_t i = 1; i < MANY; i += 2) {
+        partition = many[i];
+        close_partition();
+    }
+    while (ready_count < MANY / 2)
+        ck_assert(sim_step(&world.sim, INT64_MAX));
+    for (int32_t i = 0; i < MANY - 2; i += 2) {
+        partition = many[i];
+        close_partition();
+    }
+    partition = many[MANY - 2];
+    end();
+}
+END_TEST
+
 START_TEST(synced_before_acknowledged)
 {
     for (uint64_t seed = 0; seed < 20; seed++) {
@@ -749,6 +819,8 @@ int main(void)
     int failures = 0;
 
     tcase_add_test(tests, operations_wait_for_the_load);
+    tcase_add_test(tests, who_is_asked_for_is_loaded_first);
+    tcase_add_test(tests, who_goes_before_it_is_loaded_does_not_hold_the_others);
     tcase_add_test(tests, synced_before_acknowledged);
     tcase_add_test(tests, fetch_bounds);
     tcase_add_test(tests, epochs_are_checked);
