@@ -60,6 +60,7 @@ bool journal_has_failed(const struct journal *journal)
 
 static void note_end(struct journal_note *note, enum err err)
 {
+    note->waiting = false;
     note->err = err;
     note->done(note);
 }
@@ -131,11 +132,21 @@ void journal_client_leave(struct journal_client *client)
     journal_go_on(journal);
 }
 
+void journal_client_keep(struct journal_client *client)
+{
+    if (client->oldest != NULL)
+        client->oldest->kept = true;
+}
+
 void journal_client_cut(struct journal_client *client, int64_t offset)
 {
     for (uint32_t i = 0; i < 2; i++)
         if (client->refs[i].end_offset > offset)
             client->refs[i].end_offset = offset;
+    list_remove(&client->by_file);
+    list_remove(&client->behind);
+    client->oldest = NULL;
+    client->later = NULL;
 }
 
 void journal_sync_begins(struct journal_client *client)
@@ -243,6 +254,7 @@ static void notes_retry(struct journal *journal)
         if (!note_add(journal, note->type, note->topic_id, note->partition, note->offset))
             return;
         list_remove(node);
+        note->waiting = false;
         list_add_last(&journal_filling(journal)->notes, node);
         journal_want(journal);
     }
@@ -260,13 +272,28 @@ void journal_note(struct journal *journal, struct journal_note *note)
         note_end(note, ERR_OK);
         return;
     }
+    note->waiting = true;
     list_add_last(&journal->notes_waiting, &note->node);
     notes_retry(journal);
+}
+
+void journal_note_cancel(struct journal_note *note, enum err err)
+{
+    if (!note->waiting)
+        return;
+    list_remove(&note->node);
+    note_end(note, err);
 }
 
 static void timer_fired(struct loop_timer *timer)
 {
     journal_go_on(LIST_ENTRY(timer, struct journal, timer));
+}
+
+void journal_look_again(struct journal *journal, int64_t at_ns)
+{
+    if (!journal->failed && journal->closing == NULL)
+        loop_timer_start(journal->env->loop, &journal->timer, at_ns);
 }
 
 /* Something ended: what waited for it. */

@@ -93,7 +93,10 @@ struct journal_client {
 void journal_client_init(struct journal_client *client, struct journal *journal, const struct journal_client_ops *ops);
 /* The log goes: no group holds entries of it any more. */
 void journal_client_leave(struct journal_client *client);
-/* The log was cut: what is under way promises nothing behind that offset. */
+/* The log goes, and its segments were not synced: what the journal has of it stays for the next start. */
+void journal_client_keep(struct journal_client *client);
+/* The log was cut and its segments are synced: what is under way promises nothing behind that offset, and no file is
+ * held for the log any more (its note may be waiting for just that file). */
 void journal_client_cut(struct journal_client *client, int64_t offset);
 
 enum journal_answer {
@@ -128,6 +131,7 @@ struct journal_note {
     enum err err; /* ERR_KAFKA_STORAGE_ERROR, ERR_CLOSED */
     /* the journal's */
     struct list_node node;
+    bool waiting; /* for room */
 };
 /*
  * Notes it; done is called once it is on the disk, perhaps within the call where no journal has anything to tell of the
@@ -137,7 +141,9 @@ struct journal_note {
  * then are (cut, and all below the cut) before it is noted, and nothing may be appended behind the cut before done.
  */
 void journal_note(struct journal *journal, struct journal_note *note);
-/* The same, with nobody waiting for it. False: there is no room, and it is not noted. */
+/* Nobody cares any more: a note that still waits for room ends now, with err; one that is on its way ends by itself. */
+void journal_note_cancel(struct journal_note *note, enum err err);
+/* Noted with nobody waiting for it. False: there is no room, and it is not noted. */
 MUST_CHECK bool journal_note_lazily(struct journal *journal, enum journal_entry_type type, struct uuid topic_id,
                                     int32_t partition, int64_t offset);
 

@@ -126,7 +126,7 @@ static void file_done(struct loop_job *base)
             list_add_first(&journal->used, &file->order);
         }
         journal->make_again_ns = loop_now_ns(journal->env->loop) + JOURNAL_MAKE_AGAIN_NS;
-        loop_timer_start(journal->env->loop, &journal->timer, journal->make_again_ns);
+        journal_look_again(journal, journal->make_again_ns);
     }
     journal_go_on(journal);
 }
@@ -159,7 +159,7 @@ static struct journal_file *file_to_reuse(const struct journal *journal)
     struct list_node *node = list_first(&journal->used);
     struct journal_file *oldest = node == NULL ? NULL : LIST_ENTRY(node, struct journal_file, order);
 
-    if (oldest == NULL || oldest == journal_current(journal) || !list_is_empty(&oldest->clients) ||
+    if (oldest == NULL || oldest == journal_current(journal) || oldest->kept || !list_is_empty(&oldest->clients) ||
         (journal->writing && journal->write_job.file == oldest))
         return NULL;
     /* What made entries history must not go before them, and some of them may lie in the journals of the last run. */
@@ -212,7 +212,7 @@ void journal_files_provide(struct journal *journal)
     }
     /* Nobody tells when the elders are gone, or the disk has room. */
     if (!list_is_empty(&journal->notes_waiting))
-        loop_timer_start(journal->env->loop, &journal->timer, loop_now_ns(journal->env->loop) + JOURNAL_NOTES_AGAIN_NS);
+        journal_look_again(journal, loop_now_ns(journal->env->loop) + JOURNAL_NOTES_AGAIN_NS);
     if (list_first(&journal->used) == NULL)
         return;
     file = LIST_ENTRY(list_first(&journal->used), struct journal_file, order);

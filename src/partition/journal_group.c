@@ -159,6 +159,13 @@ static void refs_end(struct list *refs, enum err err)
     }
 }
 
+static void notes_wait(struct journal *journal, struct list *notes)
+{
+    list_each (notes, node)
+        LIST_ENTRY(node, struct journal_note, node)->waiting = true;
+    list_move_all(&journal->notes_waiting, notes);
+}
+
 static void group_end(struct journal *journal, struct journal_group *group, enum err err)
 {
     struct list refs;
@@ -173,7 +180,7 @@ static void group_end(struct journal *journal, struct journal_group *group, enum
     if (err == ERR_OK || err == ERR_IO)
         journal_notes_end(&notes, err == ERR_OK ? ERR_OK : ERR_KAFKA_STORAGE_ERROR);
     else
-        list_move_all(&journal->notes_waiting, &notes);
+        notes_wait(journal, &notes);
 }
 
 static void write_done(struct loop_job *base)
@@ -189,7 +196,7 @@ static void write_done(struct loop_job *base)
                        err_name(err));
         job->file->position = job->position;
         job->file->groups = job->number;
-        loop_timer_start(journal->env->loop, &journal->timer, loop_now_ns(journal->env->loop) + JOURNAL_MAKE_AGAIN_NS);
+        journal_look_again(journal, loop_now_ns(journal->env->loop) + JOURNAL_MAKE_AGAIN_NS);
     } else if (err != ERR_OK) {
         journal_fail(journal, err, "journal not synced");
         err = ERR_IO;

@@ -24,6 +24,7 @@ struct journal_file {
     uint64_t random;
     uint64_t position; /* of the next group */
     uint32_t groups;
+    bool kept;              /* for the next start: it is not used again */
     struct list clients;    /* whose oldest it is */
     struct list_node order; /* in the list of its state, oldest first */
 };
@@ -88,6 +89,8 @@ struct journal {
 
 /* Something ended: what waited for it. */
 void journal_go_on(struct journal *journal);
+/* At that time, even if nothing ends before; no timer outlives the journal. */
+void journal_look_again(struct journal *journal, int64_t at_ns);
 /* A closing journal at rest is closed. */
 void journal_close_go_on(struct journal *journal);
 /* For good: nothing that is not on the disk yet will be promised by this journal. */

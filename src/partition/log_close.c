@@ -101,6 +101,8 @@ static void finish(struct partition_log *log, enum err err)
                   log->dir, err_name(err));
     if (err == ERR_IO && !log->failed && log->env->storage_failed != NULL)
         log->env->storage_failed(log->env->context, log->env->log_dir, err);
+    if (err != ERR_OK && !log->deleting)
+        log_journal_keep(log);
     log_free(log);
     op->err = err;
     op->done(op);
@@ -198,6 +200,7 @@ bool log_close_continue(struct partition_log *log)
         return true;
     }
     log->jobs++;
+    log->close_running = true;
     loop_submit(log->env->loop, &job->job);
     return true;
 }

@@ -93,6 +93,7 @@ struct partition_log {
     uint32_t jobs; /* under way; the log is freed when there are none */
     struct partition_log_close *closing;
     bool deleting;
+    bool close_running; /* its last job: no other begins */
     bool adopted;
     bool failed;
     bool change_pending;
@@ -271,6 +272,8 @@ void log_settled(struct partition_log *log);
 /* Segments or journal were synced: synced_offset follows, and whoever waits for it. */
 void log_synced_move(struct partition_log *log);
 void log_syncs_fail(struct partition_log *log, enum err err);
+/* Whoever waited for what is synced hears of it. */
+void log_syncs_complete(struct partition_log *log);
 /* What may be better the next time, as opposed to a sync that failed. */
 bool log_may_pass(enum err err);
 
@@ -349,6 +352,8 @@ void log_journal_truncated(struct partition_log *log, int64_t offset);
 void log_journal_started(struct partition_log *log, int64_t offset);
 /* The log is deleted. */
 void log_journal_deleted(struct partition_log *log);
+/* The log goes, and its segments were not synced. */
+void log_journal_keep(struct partition_log *log);
 void log_journal_free(struct partition_log *log);
 
 /* --- log_dirty.c --- */

@@ -199,6 +199,12 @@ void log_journal_deleted(struct partition_log *log)
     (void)noted; /* entries of a topic that is not there are skipped anyway */
 }
 
+void log_journal_keep(struct partition_log *log)
+{
+    if (log->journal != NULL)
+        journal_client_keep(&log->journal->client);
+}
+
 void log_journal_free(struct partition_log *log)
 {
     if (log->journal == NULL)

@@ -306,7 +306,7 @@ static void go_on(struct partition_log *log)
 {
     struct log_removal *removal = log->removal;
 
-    if (removal == NULL || removal->running || log->failed || log_truncation_is_running(log))
+    if (removal == NULL || removal->running || log->failed || log->close_running || log_truncation_is_running(log))
         return;
     if (take_waiting(removal)) {
         submit(removal, REMOVAL_RENAME);

@@ -328,7 +328,7 @@ static void sync_run(struct loop_job *base)
     job->err = log_sync_plan_run(job->log->env, job->log->dir, &job->plan);
 }
 
-static void syncs_complete(struct partition_log *log)
+void log_syncs_complete(struct partition_log *log)
 {
     struct list completed;
     struct list_node *at = NULL;
@@ -364,7 +364,7 @@ void log_synced_move(struct partition_log *log)
         return;
     log->synced_offset = synced;
     log->unpromised_since_ns = loop_now_ns(log->env->loop);
-    syncs_complete(log);
+    log_syncs_complete(log);
 }
 
 /* So much was written that it is not to wait for the timer. */

@@ -286,6 +286,7 @@ static void syncs_above_end_fail(struct partition_log *log)
 static void release(struct partition_log *log)
 {
     syncs_above_end_fail(log);
+    log_syncs_complete(log);
     log_tell_change(log);
     log_reads_retry(log);
     log_finds_retry(log);
@@ -341,6 +342,8 @@ static void truncate_done(struct loop_job *base)
     if (job->synced) {
         log_sync_plan_succeeded(log, &job->plan);
         log->unsynced_bytes = 0;
+        if (log->synced_offset < log->segments_synced) /* whatever becomes of the cut */
+            log->synced_offset = log->segments_synced;
     } else {
         log_sync_plan_failed(log, &job->plan);
     }
@@ -475,8 +478,12 @@ bool log_truncation_is_running(const struct partition_log *log)
 
 void log_truncation_fail(struct partition_log *log, enum err err)
 {
-    if (log->truncation != NULL && !log->truncation->running)
+    if (log->truncation == NULL)
+        return;
+    if (!log->truncation->running)
         give_up(log, err);
+    else
+        journal_note_cancel(&log->truncation->note, err); /* the room it waits for may never come */
 }
 
 bool log_truncation_takes_epoch(struct partition_log *log, int32_t epoch)
