@@ -28,15 +28,15 @@ struct regex_task {
     struct arena arena;
     struct resolving *all;
     uint32_t count;
-    struct bytes after; /* the last topic that was looked at; null: none yet */
-    uint32_t matches;   /* in this step */
-    int64_t version;    /* of the metadata it began with */
+    struct bytes after;   /* the last topic that was looked at; null: none yet */
+    uint32_t matches;     /* in this step */
+    int64_t version;      /* of the metadata it began with */
     struct bytes *denied; /* topics that whoever began it may not describe, by name */
     uint32_t denied_count;
     uint32_t denied_room;
     uint32_t seen; /* topics that were looked through for that */
     bool rights;   /* they count */
-    bool asks;      /* rights are open: done when somebody of the group speaks next */
+    bool asks;     /* rights are open: done when somebody of the group speaks next */
     bool done;
     enum err err;
 };
@@ -280,7 +280,8 @@ static enum err begin(struct consumer_group *consumer, struct step *step, const 
 
     if (task == NULL)
         return ERR_NOMEM;
-    *task = (struct regex_task){.consumer = consumer, .version = step->topics->version, .rights = op->may_describe_topic != NULL};
+    *task = (struct regex_task){
+        .consumer = consumer, .version = step->topics->version, .rights = op->may_describe_topic != NULL};
     task->timer.fired = task_fired;
     arena_init(&task->arena, TASK_BYTES_MAX);
     consumer->regex = task;

@@ -5,9 +5,9 @@
 #include "../partition/run_tests.h"
 #include "broker/broker_internal.h"
 #include "node_world.h"
+#include "protocol/gen/add_partitions_to_txn.h"
 #include "protocol/gen/api_keys.h"
 #include "protocol/gen/describe_cluster.h"
-#include "protocol/gen/heartbeat.h"
 
 static struct node_world world;
 
@@ -33,14 +33,14 @@ END_TEST
 /* Traps B013, B014: what is not served closes its connection, and only that. */
 START_TEST(what_is_not_served_counts_as_refused)
 {
-    struct heartbeat_request request;
+    struct add_partitions_to_txn_request request;
     struct node_call call;
 
     node_world_begin(&world, 32, 2);
-    heartbeat_request_init(&request);
-    ck_assert_ptr_null(api_find(API_HEARTBEAT));
-    ck_assert_ptr_null(
-        node_ask(&world, 1, &heartbeat_request_message, &request, &heartbeat_response_message, 4, &call));
+    add_partitions_to_txn_request_init(&request);
+    ck_assert_ptr_null(api_find(API_ADD_PARTITIONS_TO_TXN));
+    ck_assert_ptr_null(node_ask(&world, 1, &add_partitions_to_txn_request_message, &request,
+                                &add_partitions_to_txn_response_message, 4, &call));
     node_call_end(&call);
     ck_assert_uint_eq(broker_metrics_refused(world.node.broker->metrics), 1);
     node_world_end(&world);

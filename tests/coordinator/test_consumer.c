@@ -293,5 +293,4 @@ END_TEST
 
 RUN_TESTS("consumer", joins_assigns_revokes_leaves, refuses_mistakes, lost_answers, static_members, time_outs,
           metadata_changes, subscription_changes, assignment_interval, group_is_full, assignor_choice, group_settings,
-          failed_records, history,
-          too_large)
+          failed_records, history, too_large)
