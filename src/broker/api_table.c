@@ -5,6 +5,8 @@
 #include "protocol/gen/alter_configs.h"
 #include "protocol/gen/api_keys.h"
 #include "protocol/gen/api_versions.h"
+#include "protocol/gen/consumer_group_describe.h"
+#include "protocol/gen/consumer_group_heartbeat.h"
 #include "protocol/gen/create_partitions.h"
 #include "protocol/gen/create_topics.h"
 #include "protocol/gen/delete_groups.h"
@@ -114,6 +116,10 @@ static const struct api table[] = {
       bound_by_frame, THROTTLE(update_features_response), handle_update_features, MESSAGES(update_features) },
     { API_DESCRIBE_CLUSTER, "DescribeCluster", 0, 0, 2, BOTH, GATE(MAY_DESCRIBE, ON_CLUSTER), QUOTA_REQUEST, false, false, NULL,
       bound_by_frame, THROTTLE(describe_cluster_response), handle_describe_cluster, MESSAGES(describe_cluster) },
+    { API_CONSUMER_GROUP_HEARTBEAT, "ConsumerGroupHeartbeat", 0, 0, 1, ON_BROKER, GATE(MAY_READ, ON_GROUP), QUOTA_REQUEST, false, false, NULL,
+      bound_by_frame, THROTTLE(consumer_group_heartbeat_response), handle_consumer_group_heartbeat, MESSAGES(consumer_group_heartbeat) },
+    { API_CONSUMER_GROUP_DESCRIBE, "ConsumerGroupDescribe", 0, 0, 1, ON_BROKER, GATE(MAY_DESCRIBE, ON_GROUP), QUOTA_REQUEST, false, false, NULL,
+      bound_by_frame, THROTTLE(consumer_group_describe_response), handle_consumer_group_describe, MESSAGES(consumer_group_describe) },
     { API_LIST_CONFIG_RESOURCES, "ListConfigResources", 0, 0, 1, ON_BROKER, GATE(MAY_DESCRIBE_CONFIGS, ON_CLUSTER), QUOTA_REQUEST, false, false, NULL,
       bound_by_frame, THROTTLE(list_config_resources_response), handle_list_config_resources, MESSAGES(list_config_resources) },
 };

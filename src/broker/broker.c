@@ -16,6 +16,7 @@
 const struct image_feature_range broker_features[] = {
     {{(const uint8_t *)"metadata.version", 16}, METADATA_VERSION_OLDEST, METADATA_VERSION_NEWEST},
     {{(const uint8_t *)"kraft.version", 13}, 0, 1},
+    {{(const uint8_t *)"group.version", 13}, 0, GROUP_VERSION_NEWEST},
 };
 const uint32_t broker_feature_count = sizeof(broker_features) / sizeof(broker_features[0]);
 

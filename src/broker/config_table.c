@@ -15,7 +15,6 @@ enum { NUMBER_CHARS_MAX = 63, NAME_CHARS_MAX = 127 };
 /* What a row's status says. */
 #define HONOURED           {CONFIG_HONOURED, ""}
 #define INTERNAL           {CONFIG_INTERNAL, ""}
-#define NO_GROUPS          {CONFIG_WITHOUT_EFFECT, "there are no consumer groups yet"}
 #define NO_BUFFERS         {CONFIG_WITHOUT_EFFECT, "coordinators keep no buffers"}
 #define NO_SHARE           {CONFIG_WITHOUT_EFFECT, "there are no share groups yet"}
 #define NO_STREAMS         {CONFIG_WITHOUT_EFFECT, "there are no streams groups yet"}

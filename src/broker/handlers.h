@@ -10,6 +10,8 @@
 
 api_handle_fn handle_alter_configs;
 api_handle_fn handle_api_versions;
+api_handle_fn handle_consumer_group_describe;
+api_handle_fn handle_consumer_group_heartbeat;
 api_handle_fn handle_create_partitions;
 api_handle_fn handle_create_topics;
 api_handle_fn handle_delete_groups;

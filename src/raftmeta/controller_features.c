@@ -5,6 +5,7 @@
 const struct image_feature_range *controller_features(uint32_t *count)
 {
     static const struct image_feature_range features[] = {
+        {BYTES_LITERAL("group.version"), 0, GROUP_VERSION_NEWEST},
         {BYTES_LITERAL("kraft.version"), 0, 1},
         {BYTES_LITERAL("metadata.version"), METADATA_VERSION_OLDEST, METADATA_VERSION_NEWEST},
     };

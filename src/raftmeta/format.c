@@ -106,21 +106,30 @@ static enum err write_meta(struct formatter *formatter, uint32_t dir, const char
     return ERR_OK;
 }
 
+/* One of them. */
+static enum err first_level(struct image_edit *edit, struct bytes name, int16_t level)
+{
+    struct metadata_record record;
+
+    metadata_record_init(&record, RECORD_FEATURE_LEVEL, METADATA_VERSION_NEWEST);
+    record.feature_level.name = name;
+    record.feature_level.feature_level = level;
+    return image_edit_apply(edit, &record, 0);
+}
+
 /* An image with the levels that a new cluster begins with. */
 static enum err first_levels(struct image **image)
 {
     struct image *nothing = image_new();
     struct image_edit *edit = nothing == NULL ? NULL : image_edit_new(nothing);
     struct image_delta *delta = NULL;
-    struct metadata_record record;
     enum err err = ERR_NOMEM;
 
     if (edit == NULL)
         goto out;
-    metadata_record_init(&record, RECORD_FEATURE_LEVEL, METADATA_VERSION_NEWEST);
-    record.feature_level.name = BYTES_LITERAL("metadata.version");
-    record.feature_level.feature_level = METADATA_VERSION_NEWEST;
-    err = image_edit_apply(edit, &record, 0);
+    err = first_level(edit, BYTES_LITERAL("metadata.version"), METADATA_VERSION_NEWEST);
+    if (err == ERR_OK)
+        err = first_level(edit, BYTES_LITERAL("group.version"), GROUP_VERSION_NEWEST);
     if (err == ERR_OK)
         err = image_edit_finish(edit, 0, 0, 0, image, &delta);
     if (err != ERR_OK)

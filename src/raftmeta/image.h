@@ -30,7 +30,8 @@ enum {
     IMAGE_TOPIC_NAME_BYTES_MAX = 249,
     IMAGE_RESOURCE_BYTES_MAX = 32767, /* names of configured resources; what a record's string can hold */
     METADATA_VERSION_OLDEST = 7,      /* 3.3-IV3, the oldest level a 4.x node reads */
-    METADATA_VERSION_NEWEST = 29      /* 4.2-IV1: every record up to it is implemented */
+    METADATA_VERSION_NEWEST = 29,     /* 4.2-IV1: every record up to it is implemented */
+    GROUP_VERSION_NEWEST = 1          /* the consumer protocol (KIP-848) */
 };
 
 /* Resource types of configurations, as on the wire. */

@@ -647,6 +647,7 @@ START_TEST(levels_are_changed)
     update("metadata.version", 0, FEATURE_DOWNGRADE_UNSAFE);
     update("kraft.version", 0, FEATURE_DOWNGRADE_SAFE);
     update("group.version", 1, FEATURE_UPGRADE);
+    update("share.version", 1, FEATURE_UPGRADE);
     transcript_expect(&out, "update_features");
     end();
 }

@@ -338,7 +338,7 @@ START_TEST(kafkas_directory_is_taken_over)
     meta_world_begin(&world, 10);
     lay_out_kafkas();
     ck_assert_int_eq(meta_world_start(&world), ERR_UNSUPPORTED_VERSION);
-    ck_assert_ptr_nonnull(strstr(world.start.message, "group.version"));
+    ck_assert_ptr_nonnull(strstr(world.start.message, "share.version"));
     meta_world_stop(&world);
 
     world.options.controller.features = all;
