@@ -6,9 +6,11 @@ from . import definitions, records
 from .client import client
 from .connection import Closed
 
-# What a node without groups and transactions serves; a broker may list more.
+# What a node without transactions serves; a broker may list more.
 SINGLE_NODE = ("ApiVersions", "Metadata", "CreateTopics", "DeleteTopics", "CreatePartitions", "Produce", "Fetch",
-               "ListOffsets", "InitProducerId", "DescribeCluster", "DescribeConfigs", "FindCoordinator")
+               "ListOffsets", "InitProducerId", "DescribeCluster", "DescribeConfigs", "FindCoordinator", "JoinGroup",
+               "SyncGroup", "Heartbeat", "LeaveGroup", "DescribeGroups", "ListGroups", "DeleteGroups", "OffsetCommit",
+               "OffsetFetch", "OffsetDelete", "ConsumerGroupHeartbeat", "ConsumerGroupDescribe")
 SOFTWARE = {"ClientSoftwareName": "wire", "ClientSoftwareVersion": "1.0"}
 
 

@@ -1,0 +1,174 @@
+"""Consumer groups with stock clients: subscribe(), commits, the group tools, and a broker that restarts under them."""
+
+import itertools
+import json
+import re
+import subprocess
+import time
+
+from harness import cache
+from harness.runner import Different
+
+NEEDS = ("kafka", "kcat", "python", "kafkajs")
+_numbers = itertools.count(1)
+
+
+def group_name():
+    return f"group-{next(_numbers)}"
+
+
+def produce(env, topic, values, node=None):
+    env.run(["kcat", "-b", (node or env.broker).bootstrap, "-P", "-t", topic], input="\n".join(values) + "\n")
+
+
+def console(env, topic, *arguments, count, node=None):
+    return env.tool("kafka-console-consumer", "--topic", topic, "--from-beginning", "--max-messages", count,
+                    "--timeout-ms", 60000, *arguments, node=node).out.split()
+
+
+def plain(text, **names):
+    """A tool's output without what differs from run to run."""
+    for name, value in names.items():
+        text = text.replace(value, name)
+    text = re.sub(r"127\.0\.0\.1:\d+", "HOST", text)
+    text = re.sub(r"[\w.-]+-[0-9a-f]{8}-[0-9a-f-]{27}", "MEMBER", text)
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+def test_console_consumer(env):
+    """The console consumer in its ordinary form, without a group and with one, in both protocols: a second run of a
+    group goes on where the first has committed."""
+    topic = env.topic(3, "console")
+    values = [str(number) for number in range(300)]
+    produce(env, topic, values)
+    if sorted(console(env, topic, count=300)) != sorted(values):
+        raise Different("without a group: other lines")
+    for protocol in ("classic", "consumer"):
+        group = group_name()
+        extra = ("--group", group, "--command-property", f"group.protocol={protocol}")
+        first = console(env, topic, *extra, count=100)
+        second = console(env, topic, *extra, count=200)
+        env.see(f"{protocol}: all once", sorted(first + second) == sorted(values), True)
+
+
+def test_group_tools(env):
+    """kafka-consumer-groups and kafka-groups: list, describe, members, state, reset, delete-offsets, delete."""
+    topic, group = env.topic(2, "tools"), group_name()
+    produce(env, topic, [str(number) for number in range(100)])
+    with subprocess.Popen(["kcat", "-b", env.broker.bootstrap, "-G", group, "-X", "auto.offset.reset=earliest",
+                           "-X", "auto.commit.interval.ms=100", topic], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as consumer:
+        try:
+            deadline = time.monotonic() + 60
+            while True:
+                said = env.tool("kafka-consumer-groups", "--group", group, "--describe", expect=None).out
+                if said.count("rdkafka-") == 2 and len(re.findall(r"\s0\s+rdkafka-", said)) == 2:
+                    break
+                if time.monotonic() > deadline:
+                    raise Different(f"the group did not settle: {said}")
+            names = {"TOPIC": topic, "GROUP": group}
+            for form in ((), ("--members",), ("--members", "--verbose"), ("--state",)):
+                said = env.tool("kafka-consumer-groups", "--group", group, "--describe", *form).out
+                env.see(f"describe {' '.join(form)}", [re.sub(r"\b\d\d\b", "N", line) for line in plain(said, **names)])
+            env.see("listed", group in env.tool("kafka-consumer-groups", "--list").out.split(), True)
+            busy = env.tool("kafka-consumer-groups", "--group", group, "--delete", expect=None)
+            env.see("delete while it is used", "not empty" in busy.out + busy.err, True)
+            busy = env.tool("kafka-consumer-groups", "--group", group, "--topic", topic, "--delete-offsets", expect=None)
+            env.see("delete offsets while they are used", plain(busy.out, **names))
+        finally:
+            consumer.terminate()
+    for arguments in (("--reset-offsets", "--to-earliest", "--topic", topic, "--dry-run"),
+                      ("--reset-offsets", "--to-offset", "7", "--topic", f"{topic}:1", "--execute"),
+                      ("--reset-offsets", "--shift-by", "-2", "--topic", f"{topic}:1", "--execute"),
+                      ("--delete-offsets", "--topic", topic), ("--delete",)):
+        deadline = time.monotonic() + 60
+        while True:
+            said = env.tool("kafka-consumer-groups", "--group", group, *arguments, expect=None)
+            if said.code == 0 or time.monotonic() > deadline:
+                break
+        env.see(f"{' '.join(arguments)}".replace(topic, "TOPIC"), plain(said.out, **names))
+    env.see("gone", group in env.tool("kafka-groups", "--list").out.split(), False)
+
+
+def test_kafka_python(env):
+    """kafka-python: a consumer goes on where another of its group has committed."""
+    topic = env.topic(1, "kafka-python")
+    done = env.run([cache.python_venv() / "bin/python", cache.INTEGRATION / "groups/kafka_python_group.py",
+                    env.broker.bootstrap, topic, group_name(), 200])
+    env.see("said", done.stdout.strip(), "ok")
+
+
+def test_kafkajs(env):
+    """kafkajs: a group reads all, commits, is described and deleted."""
+    topic = env.topic(2, "kafkajs")
+    done = env.run(["node", cache.INTEGRATION / "groups/group.js", cache.kafkajs() / "node_modules",
+                    env.broker.bootstrap, topic, group_name(), 100])
+    env.see("read, committed, state", done.stdout.strip(), "100 100 Empty")
+
+
+class LiveGroup:
+    """live_group.py, while the test goes on."""
+
+    def __init__(self, node, topic, protocol, consumers, partitions):
+        self.process = subprocess.Popen(
+            [cache.python_venv() / "bin/python", cache.INTEGRATION / "groups/live_group.py", node.bootstrap, topic,
+             group_name(), protocol, str(consumers), str(partitions)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        if self.process.stdout.readline().strip() != "ready":
+            raise Different(f"the group did not come up: {self.process.stdout.read()}")
+
+    def end(self):
+        """What it saw since it was ready."""
+        said, _ = self.process.communicate(timeout=90)
+        return json.loads(said.splitlines()[-1])
+
+
+def restart_under(env, protocol):
+    with env.own_broker() as node:
+        topic = env.topic(40, "live", node=node)
+        group = LiveGroup(node, topic, protocol, 20, 40)
+        values = []
+        for life in range(3):
+            more = [f"{life}-{number}" for number in range(400)]
+            produce(env, topic, more, node=node)
+            values += more
+            time.sleep(2)
+            if life < 2:
+                node.kill() if life == 0 else node.stop()
+                node.start()
+        time.sleep(8)
+        seen = group.end()
+        env.see(f"{protocol}: told", seen["events"], [])
+        env.see(f"{protocol}: errors", seen["errors"], [])
+        env.see(f"{protocol}: values read", set(seen["values"]) == set(values), True)
+
+
+def test_restart_under_live_consumers(env):
+    """kill -9 and a clean stop under 20 live consumers of the old protocol: nobody is fenced or loses a partition, and
+    all is read."""
+    restart_under(env, "classic")
+
+
+def test_restart_under_live_consumers_of_the_new_protocol(env):
+    """The same with the consumer protocol (KIP-848)."""
+    restart_under(env, "consumer")
+
+
+def test_a_dead_members_partitions_move(env):
+    """Two members share a group; one is killed; the other takes over, and nothing is lost."""
+    topic, group = env.topic(4, "takeover"), group_name()
+    command = ["kcat", "-b", env.broker.bootstrap, "-G", group, "-u", "-q", "-X", "auto.offset.reset=earliest",
+               "-X", "session.timeout.ms=6000", topic]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as first, \
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as second:
+        try:
+            time.sleep(6)
+            first.kill()
+            time.sleep(12)
+            values = [str(number) for number in range(200)]
+            produce(env, topic, values)
+            got = [second.stdout.readline().strip() for _ in values]
+            env.see("all read by who is left", sorted(got) == sorted(values), True)
+        finally:
+            first.kill()
+            second.terminate()
