@@ -224,6 +224,8 @@ static enum err decide(struct step *step)
         return step_alter_configs(step);
     case CONTROLLER_UPDATE_FEATURES:
         return step_update_features(step);
+    case CONTROLLER_ASSIGN_DIRECTORIES:
+        return step_assign_directories(step);
     case CONTROLLER_NO_OP:
         return step_add(step, RECORD_NO_OP) == NULL ? ERR_NOMEM : ERR_OK;
     }

@@ -160,10 +160,26 @@ struct broker_heartbeat {
     int64_t metadata_offset; /* the last it applied */
     bool want_fence;
     bool want_shutdown;
+    const struct uuid *offline; /* log directories that have failed */
+    uint32_t offline_count;
     /* out */
     bool caught_up;
     bool fenced;
     bool should_shut_down;
+};
+
+/* A broker says where its replicas lie. */
+struct directory_assignment {
+    struct uuid topic_id;
+    int32_t partition;
+    struct uuid directory;
+    enum err err; /* out: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER (no replica of it) */
+};
+struct assign_directories {
+    int32_t broker_id;
+    int64_t broker_epoch;
+    struct directory_assignment *assignments;
+    uint32_t count;
 };
 
 struct unregister_broker {
@@ -224,6 +240,7 @@ enum controller_request_type {
     CONTROLLER_UNREGISTER_BROKER,
     CONTROLLER_ALTER_CONFIGS,
     CONTROLLER_UPDATE_FEATURES,
+    CONTROLLER_ASSIGN_DIRECTORIES,
     CONTROLLER_NO_OP,
 };
 
@@ -243,6 +260,7 @@ struct controller_request {
         struct unregister_broker unregister_broker;
         struct alter_configs alter_configs;
         struct update_features update_features;
+        struct assign_directories assign_directories;
     };
     /* out */
     enum err err;

@@ -2,15 +2,6 @@
 #include "base/assert.h"
 #include "raftmeta/controller_step.h"
 
-/* Reserved ids (kraft.md "Identity"): high half zero and below 100. */
-static bool directory_is_reserved(struct uuid id)
-{
-    for (uint32_t i = 0; i < UUID_BYTES - 1; i++)
-        if (id.bytes[i] != 0)
-            return false;
-    return id.bytes[UUID_BYTES - 1] < 100;
-}
-
 struct taken {
     const struct register_broker *request;
     struct uuid directory;
@@ -44,7 +35,7 @@ static bool check_directories(struct step *step, const struct register_broker *r
         return false;
     }
     for (uint32_t i = 0; i < request->directory_count; i++) {
-        if (directory_is_reserved(request->directories[i])) {
+        if (step_directory_is_reserved(request->directories[i])) {
             step_refuse(step, ERR_INVALID_REGISTRATION, "Reserved directory ID in request");
             return false;
         }
@@ -166,7 +157,7 @@ enum err step_register_broker(struct step *step)
         step_refuse(step, ERR_BROKER_ID_NOT_REGISTERED, "Controller does not support registering ZK brokers.");
         return ERR_OK;
     }
-    if (image_metadata_version(step->image) >= 17 && !check_directories(step, request))
+    if (image_metadata_version(step->image) >= METADATA_VERSION_DIRECTORIES && !check_directories(step, request))
         return ERR_OK;
     if (!check_features(step, request))
         return ERR_OK;
@@ -307,6 +298,11 @@ enum err step_heartbeat(struct step *step)
     contact->metadata_offset = request->metadata_offset;
     request->caught_up = request->metadata_offset >= broker->registered_offset;
     request->fenced = broker->fenced;
+    if (request->offline_count > 0) {
+        err = step_directories_offline(step, broker, request->offline, request->offline_count);
+        if (err != ERR_OK)
+            return err;
+    }
     if (broker->fenced) {
         if (request->want_shutdown) {
             request->should_shut_down = true;

@@ -298,9 +298,23 @@ static bool contains(const int32_t *ids, uint32_t count, int32_t id)
     return false;
 }
 
-static bool may_lead(const struct update *update, int32_t id)
+/* It is one of those that the update is about. */
+static bool goes(const struct update *update, const struct image_partition *partition, int32_t id)
 {
-    if (id == update->target.fenced)
+    uint32_t slot = 0;
+
+    if (update->target.offline == NULL)
+        return id == update->target.fenced;
+    return id == update->target.offline->id && step_find_replica(partition, id, &slot) &&
+           !step_directory_is_online(update->step, id, partition->directories[slot]);
+}
+
+static bool may_lead(const struct update *update, const struct image_partition *partition, int32_t id)
+{
+    uint32_t slot = 0;
+
+    if (goes(update, partition, id) || !step_find_replica(partition, id, &slot) ||
+        !step_directory_is_online(update->step, id, partition->directories[slot]))
         return false;
     return id == update->target.unfenced || step_broker_is_active(update->step, id);
 }
@@ -309,10 +323,10 @@ static bool may_lead(const struct update *update, int32_t id)
 static int32_t elect(const struct update *update, const struct image_partition *partition, const int32_t *isr,
                      uint32_t isr_count)
 {
-    if (contains(isr, isr_count, partition->leader) && may_lead(update, partition->leader))
+    if (contains(isr, isr_count, partition->leader) && may_lead(update, partition, partition->leader))
         return partition->leader;
     for (uint32_t i = 0; i < partition->replica_count; i++)
-        if (contains(isr, isr_count, partition->replicas[i]) && may_lead(update, partition->replicas[i]))
+        if (contains(isr, isr_count, partition->replicas[i]) && may_lead(update, partition, partition->replicas[i]))
             return partition->replicas[i];
     return IMAGE_LEADER_NONE;
 }
@@ -328,7 +342,7 @@ static enum err update_one(struct update *update, int32_t id, const struct image
     if (isr == NULL)
         return ERR_NOMEM;
     for (uint32_t i = 0; i < partition->isr_count; i++)
-        if (partition->isr[i] != update->target.fenced)
+        if (!goes(update, partition, partition->isr[i]))
             isr[isr_count++] = partition->isr[i];
     if (isr_count == 0 && partition->isr_count > 0) /* the last one stays, so that we know who may come back */
         isr[isr_count++] = partition->isr[0];
@@ -357,7 +371,8 @@ static enum err update_topic(void *context, const struct image_topic *topic)
     update->topic = topic;
     for (uint32_t i = 0; err == ERR_OK && i < topic->partition_count; i++) {
         const struct image_partition *partition = topic->partitions[i];
-        bool concerned = update->target.fenced >= 0
+        bool concerned = update->target.offline != NULL ? goes(update, partition, update->target.offline->id)
+                         : update->target.fenced >= 0
                              ? contains(partition->isr, partition->isr_count, update->target.fenced)
                              : partition->leader == IMAGE_LEADER_NONE &&
                                    contains(partition->isr, partition->isr_count, update->target.unfenced);

@@ -36,6 +36,8 @@ struct step {
     int64_t wall_ms;
     struct metadata_record *records;
     uint32_t count, room;
+    const struct uuid *offline; /* directories that are about to be told to have failed */
+    uint32_t offline_count;
 };
 
 /* One more record, initialised; NULL without memory, or over CONTROLLER_RECORDS_MAX. It stays in place until the next
@@ -69,6 +71,7 @@ MUST_CHECK enum err step_unregister_broker(struct step *step);
 MUST_CHECK enum err step_alter_configs(struct step *step);
 MUST_CHECK enum err step_update_features(struct step *step);
 MUST_CHECK enum err step_activate(struct step *step);
+MUST_CHECK enum err step_assign_directories(struct step *step);
 
 /* Placing and checking replicas, for new topics and new partitions. A list that a client gave.
  * ERR_INVALID_REPLICA_ASSIGNMENT with *message; factor 0: any. */
@@ -83,11 +86,20 @@ struct bytes step_unplaced(struct step *step, uint32_t factor, struct bytes why)
 
 /* What a partition's replicas can do next. */
 struct partition_target {
-    int32_t fenced;   /* this broker counts as fenced; -1: none */
-    int32_t unfenced; /* and this one as active; -1: none */
+    int32_t fenced;                     /* this broker counts as fenced; -1: none */
+    int32_t unfenced;                   /* and this one as active; -1: none */
+    const struct image_broker *offline; /* its replicas in step->offline count as gone; NULL: none do */
 };
 /* Takes a broker that goes away out of the ISRs, elects where it led, or elects where nobody leads (unfenced). */
 MUST_CHECK enum err step_update_partitions(struct step *step, struct partition_target target);
+/* These directories of the broker have failed: its registration and its partitions say so. */
+MUST_CHECK enum err step_directories_offline(struct step *step, const struct image_broker *broker,
+                                             const struct uuid *offline, uint32_t count);
+/* Whether the directory of a broker's replica is none of those that are known to be gone. */
+bool step_directory_is_online(const struct step *step, int32_t broker_id, struct uuid directory);
+bool step_directory_is_reserved(struct uuid id);
+/* The place of a broker among the replicas; false: it has none. */
+bool step_find_replica(const struct image_partition *partition, int32_t id, uint32_t *slot);
 /* Whether the broker leads a partition. */
 bool step_leads_any(const struct step *step, int32_t id);
 

@@ -28,10 +28,11 @@ enum {
     IMAGE_LEADER_NONE = -1, /* a partition without a leader */
     IMAGE_OFFSET_NONE = -1, /* the version of an empty image */
     IMAGE_TOPIC_NAME_BYTES_MAX = 249,
-    IMAGE_RESOURCE_BYTES_MAX = 32767, /* names of configured resources; what a record's string can hold */
-    METADATA_VERSION_OLDEST = 7,      /* 3.3-IV3, the oldest level a 4.x node reads */
-    METADATA_VERSION_NEWEST = 29,     /* 4.2-IV1: every record up to it is implemented */
-    GROUP_VERSION_NEWEST = 1          /* the consumer protocol (KIP-848) */
+    IMAGE_RESOURCE_BYTES_MAX = 32767,  /* names of configured resources; what a record's string can hold */
+    METADATA_VERSION_OLDEST = 7,       /* 3.3-IV3, the oldest level a 4.x node reads */
+    METADATA_VERSION_DIRECTORIES = 17, /* 3.7-IV2: partitions and registrations name log directories (KIP-858) */
+    METADATA_VERSION_NEWEST = 29,      /* 4.2-IV1: every record up to it is implemented */
+    GROUP_VERSION_NEWEST = 1           /* the consumer protocol (KIP-848) */
 };
 
 /* Resource types of configurations, as on the wire. */

@@ -39,6 +39,12 @@ static void say_change(struct transcript *transcript, const struct partition_cha
     say_ids(transcript, "isr", record->isr, record->isr_count);
     if (record->leader != -2)
         transcript_say(transcript, " leader=%d", record->leader);
+    if (record->directories != NULL) {
+        transcript_say(transcript, " dirs=[");
+        for (uint32_t i = 0; i < record->directories_count; i++)
+            transcript_say(transcript, "%s%s", i == 0 ? "" : " ", uuid_format(record->directories[i]).text);
+        transcript_say(transcript, "]");
+    }
     transcript_say(transcript, "\n");
 }
 
