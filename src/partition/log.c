@@ -278,6 +278,7 @@ void partition_log_fail(struct partition_log *log, enum err err)
     log_removal_fail(log, ERR_KAFKA_STORAGE_ERROR);
     log_truncation_fail(log, ERR_KAFKA_STORAGE_ERROR);
     log_cleaning_end(log);
+    log_move_end(log);
     log_tell_change(log);
 }
 
@@ -304,6 +305,8 @@ void log_job_ended(struct partition_log *log)
     log->jobs--;
     if (log->jobs == 0)
         log_truncation_go_on(log);
+    if (log->jobs == 0)
+        log_move_go_on(log);
     (void)log_close_continue(log);
 }
 

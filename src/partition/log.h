@@ -292,6 +292,43 @@ void partition_log_clean(struct partition_log *log, struct log_clean *op);
 /* Below it all is clean; what cleaner-offset-checkpoint is to say. -1: it was never cleaned. */
 int64_t partition_log_cleaned_offset(const struct partition_log *log);
 
+/* --- another directory --- */
+
+struct log_moving;
+
+struct log_move {
+    /* in */
+    const struct partition_env *to; /* of the same home reactor; not the one it is in */
+    /* Bytes a second, as of now; 0: as fast as it goes. May be NULL. */
+    double (*rate)(const struct log_move *op);
+    /* Both directories have all of the log, which is held: the metadata is to say that it is in the new one. Once that
+     * is known, or refused, partition_log_move_committed is to be called; ERR_NOT_CONTROLLER: neither is known. */
+    void (*commit)(struct log_move *op);
+    void (*moved_now)(struct log_move *op); /* the log is in the new directory from here on; its env is `to` */
+    void (*done)(struct log_move *op);
+    /* out */
+    enum err err; /* ERR_NO_SPACE, ERR_NOMEM, ERR_NO_DESCRIPTORS, ERR_CLOSED (cancelled, or the log's end), ERR_IO ...:
+                     it stays where it is */
+    bool moved;
+    int64_t copied_offset; /* below it the copy has everything, while it goes on */
+    uint64_t bytes_copied;
+    int64_t held_ns; /* for how long appends and reads had to wait at the end */
+    /* the log's */
+    const struct partition_env *from;
+    struct log_moving *moving;
+    bool cancelled;
+};
+/*
+ * Moves the log to another log directory, one move at a time, while it serves: it is copied in <topic>-<n>.<32
+ * hex>-future there, by jobs of bounded slices at the given rate, until little is left; then appends and reads wait for
+ * as long as the rest takes. The old directory is renamed to -delete. No compaction goes on meanwhile. Wherever it
+ * fails before the commit, the log goes on where it was, and one line says why it ended.
+ */
+void partition_log_move(struct partition_log *log, struct log_move *op);
+void partition_log_move_committed(struct log_move *op, enum err err);
+/* It ends at the next chance with ERR_CLOSED, and the copy goes; too late, and it goes on to its end. */
+void partition_log_move_cancel(struct partition_log *log);
+
 /* --- scrub --- */
 
 /* A look at what lies on the disk, a piece at a time; all-zero begins at the log's beginning. */

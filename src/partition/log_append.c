@@ -488,6 +488,7 @@ void log_appends_drain(struct partition_log *log)
     }
     log->draining = false;
     log_truncation_go_on(log);
+    log_move_go_on(log);
     if (log_close_continue(log))
         return;
     if (moved) {

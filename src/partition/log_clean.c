@@ -56,7 +56,7 @@ void partition_log_look_cleanable(const struct partition_log *log, int64_t stabl
     struct clean_range range;
 
     *cleanable = (struct log_cleanable){0};
-    if (log->cleaning != NULL || log->closing != NULL || log->failed || log_is_held(log) ||
+    if (log->cleaning != NULL || log->moving != NULL || log->closing != NULL || log->failed || log_is_held(log) ||
         !log->config.cleanup_compact || loop_now_ns(log->env->loop) < log->clean_again_ns ||
         (log->env->clock_guard != NULL && log->env->clock_guard->doubts) ||
         range_find(log, stable_offset, now_ms, &sources, &range) != ERR_OK)
@@ -330,7 +330,8 @@ static enum err stop_reason(const struct log_cleaning *cleaning)
     if (log->failed)
         return ERR_KAFKA_STORAGE_ERROR;
     /* What was cut off may have superseded what is left. */
-    if (log->closing != NULL || log_is_held(log) || log->end_offset < cleaning->range.limit_offset)
+    if (log->closing != NULL || log->moving != NULL || log_is_held(log) ||
+        log->end_offset < cleaning->range.limit_offset)
         return ERR_CLOSED;
     return ERR_OK;
 }
@@ -508,7 +509,9 @@ void partition_log_clean(struct partition_log *log, struct log_clean *op)
     assert(log->cleaning == NULL && op->buffer_bytes > 0 && op->bytes_per_second > 0);
     op->bytes_mapped = op->bytes_read = op->bytes_written = 0;
     op->elapsed_ns = loop_now_ns(log->env->loop);
-    op->err = log->failed ? ERR_KAFKA_STORAGE_ERROR : log->closing != NULL || log_is_held(log) ? ERR_CLOSED : ERR_OK;
+    op->err = log->failed                                                       ? ERR_KAFKA_STORAGE_ERROR
+              : log->closing != NULL || log->moving != NULL || log_is_held(log) ? ERR_CLOSED
+                                                                                : ERR_OK;
     if (op->err == ERR_OK)
         op->err = cleaning_make(log, op, &cleaning);
     if (op->err != ERR_OK) {

@@ -223,6 +223,7 @@ static void close_begin(struct partition_log *log, struct partition_log_close *o
     log_finds_fail(log, ERR_CLOSED);
     log_removal_fail(log, ERR_CLOSED);
     log_truncation_fail(log, ERR_CLOSED);
+    log_move_end(log);
     log_job_ended(log);
 }
 

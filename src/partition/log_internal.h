@@ -2,7 +2,7 @@
  * log_internal: what the files of the log share: log_open.c (open, recovery), log.c (facts, timer),
  * log_files.c, log_append.c, log_journal.c, log_read.c, log_aborted.c, log_find.c, log_sync.c, log_remove.c,
  * log_retain.c,
- * log_close.c. Nobody else includes it.
+ * log_move.c, log_close.c. Nobody else includes it.
  */
 #ifndef OTTLA_PARTITION_LOG_INTERNAL_H
 #define OTTLA_PARTITION_LOG_INTERNAL_H
@@ -85,6 +85,7 @@ struct partition_log {
     struct log_truncation *truncation; /* that waits or is under way */
     int64_t truncated_until;           /* a recovery point above the cut may be told up to this one; -1: none may */
     struct log_cleaning *cleaning;     /* under way */
+    struct log_moving *moving;         /* to another directory */
     int64_t cleaned_offset;            /* -1: it was never cleaned */
     int64_t clean_again_ns;            /* not before; a cleaning has failed */
     int64_t unopened_offset;           /* of the batch that was last said not to be opened; -1 */
@@ -203,12 +204,22 @@ void log_remove_below_start(struct partition_log *log);
 /* A segment was begun: what waited for it is removed. */
 void log_retain_go_on(struct partition_log *log);
 
+/* --- log_move.c --- */
+
+bool log_move_holds(const struct partition_log *log);
+/* The last job is through. */
+void log_move_go_on(struct partition_log *log);
+/* The log was cut: what was copied is no copy of it any more. */
+void log_move_stale(struct partition_log *log);
+/* A closing or failed log: the move ends at the next chance. */
+void log_move_end(struct partition_log *log);
+
 /* --- log_truncate.c --- */
 
-/* While a log is being cut, or about to be: nothing new is begun, what comes queues. */
+/* While a log is being cut, or about to be, or changes its directory: nothing new is begun, what comes queues. */
 static inline bool log_is_held(const struct partition_log *log)
 {
-    return log->truncation != NULL;
+    return log->truncation != NULL || (log->moving != NULL && log_move_holds(log));
 }
 bool log_truncation_is_running(const struct partition_log *log);
 /* The last job is through. */

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "partition/checkpoint.h"
 #include "partition/log_internal.h"
+#include "partition/log_moved_mark.h"
 #include "partition/log_opening.h"
 #include "partition/log_swap.h"
 #include "partition/log_truncation_mark.h"
@@ -544,6 +545,25 @@ static enum err truncation_read(struct partition_log *log, struct partition_log_
     return ERR_OK;
 }
 
+/* It came from another directory: the checkpoint files of this one may not know yet what was known there. */
+static enum err moved_read(struct partition_log *log, struct partition_log_spec *believed)
+{
+    struct log_moved_mark mark;
+    enum err err = log_moved_mark_read(log->env->fs, log->dir, &mark);
+
+    if (err == ERR_NOT_FOUND)
+        return ERR_OK;
+    if (err != ERR_OK)
+        return err;
+    if (mark.recovery_point > believed->recovery_point)
+        believed->recovery_point = mark.recovery_point;
+    if (mark.start_offset > believed->start_offset)
+        believed->start_offset = mark.start_offset;
+    if (mark.cleaned_offset > log->cleaned_offset)
+        log->cleaned_offset = mark.cleaned_offset;
+    return ERR_OK;
+}
+
 enum err log_open_once(const struct partition_env *env, const struct partition_log_spec *spec,
                        struct partition_log **log, struct partition_log_recovery *recovery)
 {
@@ -558,6 +578,8 @@ enum err log_open_once(const struct partition_env *env, const struct partition_l
         err = directory_read(&opening);
     if (err == ERR_OK && !opening.log->dir_is_new)
         err = log_damage_load(opening.log);
+    if (err == ERR_OK && !opening.log->dir_is_new)
+        err = moved_read(opening.log, &believed);
     if (err == ERR_OK && !opening.log->dir_is_new)
         err = truncation_read(opening.log, &believed);
     if (err == ERR_OK && !opening.log->dir_is_new)

@@ -306,7 +306,8 @@ static void go_on(struct partition_log *log)
 {
     struct log_removal *removal = log->removal;
 
-    if (removal == NULL || removal->running || log->failed || log->close_running || log_truncation_is_running(log))
+    if (removal == NULL || removal->running || log->failed || log->close_running || log_truncation_is_running(log) ||
+        (log_move_holds(log) && log->jobs > 0))
         return;
     if (take_waiting(removal)) {
         submit(removal, REMOVAL_RENAME);

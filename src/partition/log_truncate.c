@@ -14,6 +14,7 @@
 #include "partition/journal.h"
 #include "partition/log.h"
 #include "partition/log_internal.h"
+#include "partition/log_moved_mark.h"
 #include "partition/log_path.h"
 #include "partition/log_truncation_mark.h"
 
@@ -175,7 +176,9 @@ static enum err cut(struct log_truncation *job)
     if (err != ERR_OK)
         return err;
     job->begun = true;
-    err = cut_files(job, kept);
+    err = log_moved_mark_remove(log->env->fs, log->dir);
+    if (err == ERR_OK)
+        err = cut_files(job, kept);
     if (err == ERR_OK && kept > 0 && position > 0 && position < job->segments[kept - 1].size)
         err = segment_truncate(log->env->fs, log->dir, job->segments[kept - 1].base_offset, position, job->end_offset,
                                job->spec.config.index_interval_bytes);
@@ -247,6 +250,7 @@ static void take_over(struct partition_log *log, struct partition_log *made, boo
     log_damage_cut(log, whole ? 0 : log->end_offset);
     log_free(made);
     log_dirty_count(log);
+    log_move_stale(log);
     if (start_offset <= log->end_offset) /* it was moved meanwhile */
         partition_log_move_start(log, start_offset);
     log_remove_below_start(log); /* and what was about to be renamed was found again */

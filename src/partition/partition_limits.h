@@ -17,6 +17,15 @@
 #define CLEAN_SLICE_BYTES UINT64_C(524288)
 /* So much of a new segment lies in the page cache at most before its writing out begins. */
 #define CLEAN_PUSH_BYTES UINT64_C(8388608)
+/* A move to another directory copies so much between two looks at whether it is to go on, and syncs so much at a time.
+ */
+#define MOVE_SLICE_BYTES UINT64_C(1048576)
+#define MOVE_SYNC_BYTES  UINT64_C(67108864)
+/* So much may be left when the log is held for the rest, 5 ms of copying; from so many passes on twice as much each
+ * time, up to what a disk writes in half a second. */
+#define MOVE_FINAL_BYTES     UINT64_C(1048576)
+#define MOVE_FINAL_BYTES_MAX UINT64_C(67108864)
+#define MOVE_WAIT_NS         INT64_C(10000000) /* for a cleaning or a truncation to end */
 /* What it did slower than its rate for so long it may do faster; no single pause is longer than a minute. */
 #define CLEAN_CREDIT_NS    INT64_C(50000000)
 #define CLEAN_PAUSE_NS_MAX INT64_C(60000000000)
@@ -61,6 +70,7 @@ enum {
     LOG_PUSH_BYTES = 4 * 1024 * 1024,   /* is written out while the next comes */
     PARTITION_LOADS_MAX = 2, /* at once of one reactor: more would keep everything else from the I/O threads, the sync
                                 of the metadata that a start waits for, too */
+    MOVE_PASSES_MANY = 8,
     PARTITION_SYNC_BYTES = 64 * 1024 * 1024,     /* or that much: half a second of this disk's sequential rate */
     LOG_ANCHOR_BYTES = 16 * 1024 * 1024,         /* written between two anchors: a few ms of reading for a recovery */
     LOG_ANCHOR_PRODUCERS_MAX = 10000,            /* whose snapshot is not written that often: 460 kB */

@@ -1,0 +1,169 @@
+/* Rules: whichever call of the disk fails during a move, and whenever the power goes, the log is whole in the directory
+ * that the metadata names; a target that is full or fails ends the move with one line, and the log goes on. */
+#include <check.h>
+
+#include "base/mem.h"
+#include "move_world.h"
+#include "run_tests.h"
+
+static struct world world;
+static struct partition_env other;
+static struct moving_op moving;
+
+static void has_all(struct partition_log *log, const uint8_t *before, size_t before_size)
+{
+    size_t size = 0;
+    uint8_t *now = move_world_read(&world, log, &size);
+
+    ck_assert_uint_ge(size, before_size);
+    ck_assert_mem_eq(now, before, before_size);
+    mem_free(now);
+}
+
+/* The metadata wins; what lies in the other directory is of no interest. */
+static void open_where_committed(const uint8_t *before, size_t size)
+{
+    struct partition_log *log = NULL;
+    struct partition_env here = world.env;
+
+    if (moving.committed)
+        world.env = other;
+    world.env.journal = NULL;
+    world.spec.recovery_point = 0;
+    world.spec.start_offset = 0;
+    log = world_log(&world);
+    has_all(log, before, size);
+    world_close(&world, log);
+    world.env = here;
+}
+
+static uint8_t *begin(struct partition_log **log, uint64_t seed, size_t *size)
+{
+    move_world_begin(&world, &other, seed, false);
+    *log = world_log(&world);
+    move_world_fill(&world, *log);
+    ck_assert_int_eq(world_sync(&world, *log), ERR_OK);
+    moving = (struct moving_op){0};
+    return move_world_read(&world, *log, size);
+}
+
+/* The k-th call of the kind fails, for every k. */
+static void each_call_fails(enum sim_fs_call kind, enum err err)
+{
+    bool struck = true;
+
+    for (uint64_t k = 1; struck; k++) {
+        struct partition_log *log = NULL;
+        size_t size = 0;
+        uint8_t *before = begin(&log, 1, &size);
+
+        sim_fs_set_fault(&world.disk, SIM_FS_FAIL, kind, k, err);
+        move_world_run(&world, log, &other, &moving);
+        struck = sim_fs_fault_struck(&world.disk);
+        sim_fs_set_fault(&world.disk, SIM_FS_NO_FAULT, SIM_FS_ANY, 1, ERR_OK);
+        ck_assert(moving.op.moved == moving.committed);
+        if (!struck)
+            ck_assert(moving.op.moved);
+        if (!partition_log_failed(log)) {
+            has_all(log, before, size);
+            (void)world_append(&world, log, &(struct batch_make){.value_bytes = 10, .timestamp = 1});
+            world_close(&world, log);
+        } else {
+            ck_assert_int_ne(err, ERR_NO_SPACE); /* the log goes on */
+            world_crash(&world, log, false);
+        }
+        open_where_committed(before, size);
+        mem_free(before);
+        world_end(&world);
+    }
+}
+
+START_TEST(each_call_may_fail)
+{
+    each_call_fails(SIM_FS_ANY, ERR_IO);
+}
+END_TEST
+
+START_TEST(each_call_may_find_no_room)
+{
+    static const enum sim_fs_call kinds[] = {SIM_FS_WRITE, SIM_FS_OPEN, SIM_FS_MKDIR, SIM_FS_RENAME};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        each_call_fails(kinds[i], ERR_NO_SPACE);
+}
+END_TEST
+
+START_TEST(each_call_may_find_no_descriptor)
+{
+    each_call_fails(SIM_FS_OPEN, ERR_NO_DESCRIPTORS);
+}
+END_TEST
+
+/* The machine dies at the k-th call, for every k: killed, or without power. */
+START_TEST(it_may_die_anywhere)
+{
+    for (int cut = 0; cut < 2; cut++) {
+        bool struck = true;
+
+        for (uint64_t k = 1; struck; k++) {
+            struct partition_log *log = NULL;
+            size_t size = 0;
+            uint8_t *before = begin(&log, k, &size);
+
+            sim_fs_set_fault(&world.disk, SIM_FS_DIE, SIM_FS_ANY, k, ERR_IO);
+            move_world_run(&world, log, &other, &moving);
+            struck = sim_fs_fault_struck(&world.disk);
+            world_crash(&world, log, cut == 1);
+            open_where_committed(before, size);
+            mem_free(before);
+            world_end(&world);
+        }
+    }
+}
+END_TEST
+
+/* The target has not enough room: it ends there and then, what was copied is gone, and the log goes on. */
+START_TEST(a_full_target_ends_it)
+{
+    struct partition_log *log = NULL;
+    size_t size = 0;
+    uint8_t *before = begin(&log, 1, &size);
+    uint32_t lines = world.lines;
+
+    world.disk.capacity_bytes = world.disk.used_bytes + 9000;
+    move_world_run(&world, log, &other, &moving);
+    ck_assert_int_eq(moving.op.err, ERR_NO_SPACE);
+    ck_assert(!moving.op.moved);
+    ck_assert_uint_eq(world.lines, lines + 1);
+    ck_assert_uint_eq(move_world_count(&world, "/data2", "-future"), 0);
+    world.disk.capacity_bytes = UINT64_MAX;
+    has_all(log, before, size);
+    (void)world_append(&world, log, &(struct batch_make){.value_bytes = 10, .timestamp = 1});
+    world_close(&world, log);
+    mem_free(before);
+    world_end(&world);
+}
+END_TEST
+
+/* The metadata log is lost at the very moment: which directory counts nobody knows, so neither is written to. */
+START_TEST(an_unknown_outcome_fails_the_log)
+{
+    struct partition_log *log = NULL;
+    size_t size = 0;
+    uint8_t *before = begin(&log, 1, &size);
+
+    moving.commit_err = ERR_NOT_CONTROLLER;
+    move_world_run(&world, log, &other, &moving);
+    ck_assert(partition_log_failed(log));
+    world_crash(&world, log, true);
+    for (int i = 0; i < 2; i++) { /* both are whole */
+        moving.committed = i == 1;
+        open_where_committed(before, size);
+    }
+    mem_free(before);
+    world_end(&world);
+}
+END_TEST
+
+RUN_TESTS("log_move_failures", each_call_may_fail, each_call_may_find_no_room, each_call_may_find_no_descriptor,
+          it_may_die_anywhere, a_full_target_ends_it, an_unknown_outcome_fails_the_log)
