@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "broker/handlers.h"
 #include "protocol/gen/alter_configs.h"
+#include "protocol/gen/alter_replica_log_dirs.h"
 #include "protocol/gen/api_keys.h"
 #include "protocol/gen/api_versions.h"
 #include "protocol/gen/consumer_group_describe.h"
@@ -102,6 +103,8 @@ static const struct api table[] = {
       bound_by_frame, THROTTLE(describe_configs_response), handle_describe_configs, MESSAGES(describe_configs) },
     { API_ALTER_CONFIGS, "AlterConfigs", 0, 0, 2, BOTH, GATE(MAY_ALTER_CONFIGS, ON_TOPIC), QUOTA_REQUEST, false, true, NULL,
       bound_by_frame, THROTTLE(alter_configs_response), handle_alter_configs, MESSAGES(alter_configs) },
+    { API_ALTER_REPLICA_LOG_DIRS, "AlterReplicaLogDirs", 1, 1, 2, ON_BROKER, GATE(MAY_ALTER, ON_CLUSTER), QUOTA_REQUEST, false, false, NULL,
+      bound_by_frame, THROTTLE(alter_replica_log_dirs_response), handle_alter_replica_log_dirs, MESSAGES(alter_replica_log_dirs) },
     { API_DESCRIBE_LOG_DIRS, "DescribeLogDirs", 1, 1, 5, ON_BROKER, GATE(MAY_DESCRIBE, ON_CLUSTER), QUOTA_REQUEST, false, false, NULL,
       bound_by_frame, THROTTLE(describe_log_dirs_response), handle_describe_log_dirs, MESSAGES(describe_log_dirs) },
     { API_CREATE_PARTITIONS, "CreatePartitions", 0, 0, 3, BOTH, GATE(MAY_ALTER, ON_TOPIC), QUOTA_MUTATION, false, true, NULL,

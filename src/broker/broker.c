@@ -185,35 +185,6 @@ static enum err format(struct broker *broker, char message[BROKER_MESSAGE_CHARS]
     return ERR_OK;
 }
 
-static enum err note_stored(struct broker *broker, uint32_t dir)
-{
-    struct log_dir_list *list = &broker->dirs[dir].list;
-
-    for (uint32_t i = 0; i < list->count; i++) {
-        struct stored *stored = mem_calloc(1, sizeof(*stored));
-        enum err err = ERR_OK;
-
-        if (stored == NULL)
-            return ERR_NOMEM;
-        stored->found = &list->partitions[i];
-        stored->dir = dir;
-        (void)snprintf(stored->key, sizeof(stored->key), "%s-%d", list->partitions[i].topic, list->partitions[i].index);
-        err = map_insert(&broker->stored, bytes_of_text(stored->key), stored);
-        if (err != ERR_OK) {
-            mem_free(stored);
-            if (err != ERR_EXISTS)
-                return err;
-            log_warn(&broker->log, "partition is in two log directories, the first counts partition=%s-%d dir=%s",
-                     list->partitions[i].topic, list->partitions[i].index, broker->dirs[dir].path);
-        } else {
-            broker->dirs[dir].found++;
-        }
-    }
-    atomic_init(&broker->dirs[dir].unopened, broker->dirs[dir].found);
-    atomic_init(&broker->dirs[dir].unsettled, broker->dirs[dir].found);
-    return ERR_OK;
-}
-
 static enum err list_dirs(struct broker *broker, char message[BROKER_MESSAGE_CHARS])
 {
     for (uint32_t i = 0; i < broker->dir_count; i++) {
@@ -221,7 +192,7 @@ static enum err list_dirs(struct broker *broker, char message[BROKER_MESSAGE_CHA
         enum err err = log_dir_list(dir->dir, &dir->list);
 
         if (err == ERR_OK)
-            err = note_stored(broker, i);
+            err = broker_note_stored(broker, i);
         if (err == ERR_OK)
             err = log_dir_take_clean_mark(dir->dir, &dir->clean, &dir->clean_epoch);
         if (err != ERR_OK)
@@ -532,18 +503,6 @@ out:
         (void)snprintf(message, BROKER_MESSAGE_CHARS, "%s", err_text(err));
     broker_free(broker);
     return err;
-}
-
-void broker_forget_stored(struct broker *broker)
-{
-    void *value = NULL;
-
-    for (uint32_t cursor = 0; map_next(&broker->stored, &cursor, NULL, &value);)
-        mem_free(value);
-    map_deinit(&broker->stored);
-    map_init(&broker->stored, 0, BROKER_STORED_MAX); /* empty from here on */
-    for (uint32_t i = 0; i < broker->dir_count; i++)
-        log_dir_list_deinit(&broker->dirs[i].list);
 }
 
 void broker_free(struct broker *broker)

@@ -24,6 +24,7 @@
 
 /* A partition found on disk at the start. */
 struct stored {
+    struct stored *next;             /* the same partition in another directory, or as a copy of a move */
     struct log_dir_partition *found; /* in its directory's list */
     uint32_t dir;
     _Atomic(bool) claimed;
@@ -148,11 +149,13 @@ struct broker {
     struct loop_task serve_task;
     struct loop_task sequence_task;
     struct loop_task stop_task;
-    bool loaded; /* the partitions are the metadata's */
+    bool loaded;             /* the partitions are the metadata's */
+    _Atomic(bool) undecided; /* a partition lies in two directories: the start ends, and changes nothing more */
     struct checkpoints checkpoints;
     void (*space_idle)(struct broker *broker); /* asked for by the stop, told once no space is being looked at */
     struct loop_timer heartbeat_timer;
     _Atomic(int64_t) broker_epoch;
+    _Atomic(int32_t) moves;     /* of partitions between directories, under way */
     _Atomic(int32_t) cleanings; /* of logs, under way: at most log.cleaner.threads */
     _Atomic(uint32_t) shards_to_serve;
     _Atomic(uint32_t) shards_left; /* of those that a step of the stop waits for */
@@ -164,6 +167,8 @@ struct broker {
 extern const struct image_feature_range broker_features[];
 extern const uint32_t broker_feature_count;
 
+/* What the directory's list has becomes part of `stored`. */
+MUST_CHECK enum err broker_note_stored(struct broker *broker, uint32_t dir);
 /* What the start found on disk is nobody's business any more; once no shard looks for it. */
 void broker_forget_stored(struct broker *broker);
 

@@ -34,6 +34,10 @@ enum {
     DIR_JOURNALS_DIVISOR = 16, /* of its disk, for the journals of all reactors: on a small one they are small */
 
     /* --- one shard --- */
+    DIR_ASSIGN_PARTITIONS_MAX = 1000,   /* in one request to the controller; the others come with the next */
+    DIR_ASSIGN_BYTES_MAX = 1024 * 1024, /* of such a request */
+    DIR_WISHES_MAX =
+        10000, /* directories for partitions that are not there: the largest topic's. Further ones are lost */
     SHARD_HELD_STREAMS_MAX = 64,    /* that wait for the node to serve; more are turned away */
     SHARD_DRAIN_MS_MAX = 5000,      /* of a stop: who has not taken its replies by then is cut off */
     SHARD_SYNC_ALL_PARTITIONS = 64, /* that have something to sync at a stop: from there on one sync of the whole file

@@ -13,6 +13,8 @@ struct held {
     int32_t index;
     struct bytes topic;
     uint64_t bytes;
+    int64_t lag;
+    bool is_future; /* the copy of a move */
 };
 
 /* What one home tells. */
@@ -68,25 +70,35 @@ static enum err make_room(struct part *part)
     return ERR_OK;
 }
 
+static enum err add(struct part *part, const struct hosted *hosted, const struct held *held)
+{
+    enum err err = make_room(part);
+
+    if (err != ERR_OK)
+        return err;
+    part->held[part->count] = *held;
+    err = arena_copy(&part->arena, partition_topic(hosted->partition), &part->held[part->count].topic);
+    part->count += err == ERR_OK;
+    return err;
+}
+
 static enum err tell(struct part *part, const struct hosted *hosted)
 {
-    struct held *held = NULL;
+    struct dir_moves_state move;
+    struct held held = {.dir = hosted->dir, .index = hosted->index};
     enum err err = ERR_OK;
 
     if (hosted->partition == NULL)
         return ERR_OK;
-    err = make_room(part);
-    if (err != ERR_OK)
+    held.bytes = partition_size(hosted->partition);
+    err = add(part, hosted, &held);
+    if (err != ERR_OK || !dir_moves_look(hosted, &move))
         return err;
-    held = &part->held[part->count];
-    *held = (struct held){
-        .dir = hosted->dir,
-        .index = partition_index(hosted->partition),
-        .bytes = partition_size(hosted->partition),
-    };
-    err = arena_copy(&part->arena, partition_topic(hosted->partition), &held->topic);
-    part->count += err == ERR_OK;
-    return err;
+    held.dir = move.dir;
+    held.bytes = move.bytes;
+    held.lag = move.lag;
+    held.is_future = true;
+    return add(part, hosted, &held);
 }
 
 static enum err tell_all(struct part *part)
@@ -177,6 +189,8 @@ static void fill_topic(struct inquiry *inquiry, uint32_t from, uint32_t to, stru
         describe_log_dirs_partition_init(&at[i - from]);
         at[i - from].partition_index = held->index;
         at[i - from].partition_size = (int64_t)held->bytes;
+        at[i - from].offset_lag = held->lag;
+        at[i - from].is_future_key = held->is_future;
     }
 }
 

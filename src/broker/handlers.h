@@ -9,6 +9,7 @@
 #include "broker/request.h"
 
 api_handle_fn handle_alter_configs;
+api_handle_fn handle_alter_replica_log_dirs;
 api_handle_fn handle_api_versions;
 api_handle_fn handle_consumer_group_describe;
 api_handle_fn handle_consumer_group_heartbeat;

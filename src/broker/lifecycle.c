@@ -31,25 +31,35 @@ static bool is_starting(struct broker *broker)
     return atomic_load(&broker->state) == BROKER_STARTING;
 }
 
-/* Directories of partitions that the metadata does not place here are kept beside, never loaded. */
+static void set_aside(struct broker *broker, struct stored *stored)
+{
+    uint8_t random[16];
+    enum err err = ERR_OK;
+
+    if (stored->found->copy != NULL) {
+        err = log_dir_discard_copy(broker->dirs[stored->dir].dir, stored->found->copy);
+        log_warn(&broker->log, "copy of a move given up dir=%s/%s err=%s", broker->dirs[stored->dir].path,
+                 stored->found->copy, err_name(err));
+        return;
+    }
+    rng_fill(broker->env.rng, random, sizeof(random));
+    err = log_dir_set_aside(broker->dirs[stored->dir].dir, bytes_of_text(stored->found->topic), stored->found->index,
+                            random);
+    dir_recovery_set_aside(&broker->dirs[stored->dir]);
+    log_warn(&broker->log, "stray partition set aside partition=%s dir=%s err=%s", stored->key,
+             broker->dirs[stored->dir].path, err_name(err));
+}
+
+/* Directories of partitions that the metadata does not place here, or places in another one, are kept beside, never
+ * loaded. */
 static void set_strays_aside(struct broker *broker)
 {
     void *value = NULL;
 
-    for (uint32_t cursor = 0; map_next(&broker->stored, &cursor, NULL, &value);) {
-        struct stored *stored = value;
-        uint8_t random[16];
-        enum err err = ERR_OK;
-
-        if (atomic_load(&stored->claimed))
-            continue;
-        rng_fill(broker->env.rng, random, sizeof(random));
-        err = log_dir_set_aside(broker->dirs[stored->dir].dir, bytes_of_text(stored->found->topic),
-                                stored->found->index, random);
-        dir_recovery_set_aside(&broker->dirs[stored->dir]);
-        log_warn(&broker->log, "stray partition set aside partition=%s dir=%s err=%s", stored->key,
-                 broker->dirs[stored->dir].path, err_name(err));
-    }
+    for (uint32_t cursor = 0; map_next(&broker->stored, &cursor, NULL, &value);)
+        for (struct stored *stored = value; stored != NULL; stored = stored->next)
+            if (!atomic_load(&stored->claimed))
+                set_aside(broker, stored);
 }
 
 static void serve(struct loop_task *task)
@@ -280,7 +290,8 @@ static void all_closed(struct loop_task *task)
             broker->checkpoints.notes = note;
         }
     }
-    if (!broker->loaded) { /* the start failed before anything was opened: what the directories say still holds */
+    /* The start failed before anything was opened, or over what lies there: what the directories say still holds. */
+    if (!broker->loaded || atomic_load(&broker->undecided)) {
         stop_metadata(broker);
         return;
     }

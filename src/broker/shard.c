@@ -1,13 +1,12 @@
 #include "broker/shard.h"
 
-#include <stdio.h>
-
 #include "base/assert.h"
 #include "base/mem.h"
 #include "broker/broker_internal.h"
 #include "broker/dir_recovery.h"
 #include "broker/fetch_part.h"
 #include "broker/handlers.h"
+#include "broker/hosting.h"
 #include "broker/retention.h"
 #include "broker/topic_config.h"
 
@@ -119,6 +118,8 @@ enum err shard_init(struct shard *shard, struct broker *broker, struct loop *loo
     list_init(&shard->parked);
     list_init(&shard->fetches);
     list_init(&shard->producer_ids.waiting);
+    dir_assign_init(shard);
+    dir_moves_init(shard);
     fetch_sessions_init(&shard->sessions, (uint32_t)slots / homes + (slots > 0), &limits, index, broker->env.rng);
     shard->sessions.closed = session_closed;
     shard->sessions.context = shard;
@@ -170,6 +171,8 @@ void shard_deinit(struct shard *shard)
     fetch_sessions_deinit(&shard->sessions);
     group_coordinators_deinit(&shard->groups);
     arena_deinit(&shard->producer_ids.arena);
+    dir_assign_deinit(shard);
+    dir_moves_deinit(shard);
     connections_free(shard->connections);
     image_drop(shard->image);
     for (uint32_t i = 0; shard->envs != NULL && i < shard->broker->dir_count; i++)
@@ -244,139 +247,6 @@ static void run_parked(struct shard *shard)
     }
 }
 
-static void loading_is_over(struct hosted *hosted)
-{
-    hosted->shard->loading -= hosted->loading;
-    hosted->loading = false;
-}
-
-static void opened(void *context, struct partition *partition, enum err err)
-{
-    struct hosted *hosted = context;
-
-    hosted->failed = err != ERR_OK;
-    if (err == ERR_NO_SPACE) /* it is opened when there is room */
-        return;
-    loading_is_over(hosted);
-    if (err == ERR_OK && hosted->found)
-        dir_recovery_opened(&hosted->shard->broker->dirs[hosted->dir]);
-    if (err == ERR_OK) {
-        group_coordinators_follow(hosted->shard, hosted);
-        return;
-    }
-    log_error(&hosted->shard->broker->log, "partition cannot be opened topic=%.*s partition=%d err=%s",
-              BYTES_PRINTF(partition_topic(partition)), partition_index(partition), err_name(err));
-}
-
-static struct stored *find_stored(const struct shard *shard, const struct image_topic *topic, int32_t index)
-{
-    char key[sizeof(((struct stored *)0)->key)];
-    struct broker *broker = shard->broker;
-    struct stored *stored = NULL;
-
-    if (shard->serving) /* what was not claimed by now has been set aside, and all of it is being forgotten */
-        return NULL;
-    (void)snprintf(key, sizeof(key), "%.*s-%d", BYTES_PRINTF(topic->name), index);
-    stored = map_get(&broker->stored, bytes_of_text(key));
-    /* A directory of an earlier topic of that name is not this partition's. */
-    if (stored == NULL || (!uuid_is_zero(stored->found->topic_id) && !uuid_equal(stored->found->topic_id, topic->id)))
-        return NULL;
-    /* Nor is one whose partition came and went since: what the start found of it is history. */
-    return atomic_exchange(&stored->claimed, true) ? NULL : stored;
-}
-
-static enum err host(struct shard *shard, const struct image_topic *topic, int32_t index,
-                     const struct log_config *config)
-{
-    struct broker *broker = shard->broker;
-    struct stored *stored = find_stored(shard, topic, index);
-    struct hosted *hosted = mem_calloc(1, sizeof(*hosted));
-    struct partition_spec spec = {
-        .topic = topic->name,
-        .topic_id = topic->id,
-        .index = index,
-        .leader_epoch = topic->partitions[index]->leader_epoch,
-        .config = *config,
-        .clean = true,
-        .essential = topic_is_internal(topic->name),
-    };
-    enum err err = ERR_OK;
-
-    if (hosted == NULL)
-        return ERR_NOMEM;
-    hosted->shard = shard;
-    hosted->key = partition_key_of(topic->id, index);
-    if (stored == NULL) {
-        hosted->dir = shard_choose_dir(shard);
-    } else {
-        hosted->dir = stored->dir;
-        atomic_fetch_add(&broker->dirs[stored->dir].partitions, 1);
-        spec.recovery_point = stored->found->recovery_point;
-        spec.start_offset = stored->found->start_offset;
-        spec.high_watermark = stored->found->high_watermark;
-        spec.cleaned_offset = stored->found->cleaned_offset;
-        spec.clean = broker->dirs[stored->dir].clean;
-        spec.trust = broker->dirs[stored->dir].trust;
-        spec.journals = broker->dirs[stored->dir].journals;
-        spec.unsettled = &broker->dirs[stored->dir].unsettled;
-        hosted->found = true;
-    }
-    err = map_insert(&shard->hosted, key_bytes(&hosted->key), hosted);
-    if (err != ERR_OK)
-        goto out;
-    shard->loading++;
-    hosted->loading = true;
-    err = partition_new(&shard->envs[hosted->dir], &spec, opened, hosted, &hosted->partition);
-    if (err != ERR_OK) {
-        loading_is_over(hosted);
-        (void)map_remove(&shard->hosted, key_bytes(&hosted->key));
-        goto out;
-    }
-    hosted = NULL;
-out:
-    if (hosted != NULL)
-        atomic_fetch_sub(&broker->dirs[hosted->dir].partitions, 1);
-    mem_free(hosted);
-    return err;
-}
-
-static void closed(struct partition_close *op)
-{
-    struct hosted *hosted = LIST_ENTRY(op, struct hosted, close);
-    struct shard *shard = hosted->shard;
-
-    if (op->err != ERR_OK) {
-        if (!hosted->deleted)
-            atomic_store(&shard->broker->dirs[hosted->dir].close_failed, true);
-        log_error(&shard->broker->log, "partition closed badly err=%s", err_name(op->err));
-    } else if (hosted->end_note != NULL) { /* all of it is synced */
-        hosted->end_note->recovery_point = hosted->end_note->end_offset;
-    }
-    if (op->left_unsynced)
-        atomic_store(&shard->broker->dirs[hosted->dir].unsynced, true);
-    mem_free(hosted);
-    shard->closing--;
-    settle(shard);
-}
-
-static void unhost(struct shard *shard, struct hosted *hosted, bool delete)
-{
-    struct partition *partition = hosted->partition;
-
-    group_coordinators_forget(shard, hosted);
-    (void)map_remove(&shard->hosted, key_bytes(&hosted->key));
-    atomic_fetch_sub(&shard->broker->dirs[hosted->dir].partitions, 1);
-    hosted->partition = NULL;
-    loading_is_over(hosted); /* nobody is told of it any more */
-    hosted->close.done = closed;
-    hosted->deleted = delete;
-    shard->closing++;
-    if (delete)
-        partition_delete(partition, &hosted->close);
-    else
-        partition_close(partition, &hosted->close);
-}
-
 static void deletions_ended(void *context)
 {
     struct shard *shard = context;
@@ -411,7 +281,7 @@ void shard_close(struct shard *shard, void (*settled)(struct shard *shard))
         if (!shard_can_note(hosted) || shard_note(shard, hosted, &hosted->end_note) != ERR_OK)
             atomic_store(&shard->broker->dirs[hosted->dir].close_failed, true);
         hosted->close.sync_all_follows = sync_all_follows;
-        unhost(shard, hosted, false);
+        hosting_end(shard, hosted, false);
     }
     deleted_dirs_end(&shard->deleted_dirs, deletions_ended, shard);
 }
@@ -437,6 +307,8 @@ void shard_serve(struct shard *shard)
         cleaner_turn_begin(shard);
         scrub_begin(shard);
         group_coordinators_serve(shard);
+        dir_assign_go_on(shard);
+        dir_moves_go_on(shard);
     }
 }
 
@@ -495,13 +367,15 @@ static void follow_topic(struct shard *shard, const struct image_topic *topic)
             resolved = true;
         }
         if (hosted == NULL)
-            err = host(shard, topic, (int32_t)i, &config);
+            err = hosting_begin(shard, topic, (int32_t)i, &config);
         else if (row->leader == broker->node_id)
             err = partition_set_leader_epoch(hosted->partition, row->leader_epoch);
         hosted = map_get(&shard->hosted, key_bytes(&key));
         if (hosted != NULL) {
             hosted->leads = row->leader == broker->node_id;
             group_coordinators_follow(shard, hosted);
+            if (!hosted->loading)
+                dir_assign_check(hosted);
         }
         if (err != ERR_OK)
             log_error(&broker->log, "partition not followed topic=%.*s partition=%u err=%s", BYTES_PRINTF(topic->name),
@@ -516,7 +390,7 @@ static void forget_topic(struct shard *shard, const struct image_topic *topic)
         struct hosted *hosted = map_get(&shard->hosted, key_bytes(&key));
 
         if (hosted != NULL)
-            unhost(shard, hosted, true);
+            hosting_end(shard, hosted, true);
     }
 }
 

@@ -21,6 +21,8 @@
 #include "base/metrics.h"
 #include "base/uuid.h"
 #include "broker/cleaner_turn.h"
+#include "broker/dir_assign.h"
+#include "broker/dir_moves.h"
 #include "broker/fetch_session.h"
 #include "broker/group_coordinators.h"
 #include "broker/outbox.h"
@@ -46,6 +48,8 @@ struct partition_key partition_key_of(struct uuid topic_id, int32_t index);
 struct hosted {
     struct shard *shard;
     struct partition_key key;
+    struct uuid topic_id;
+    int32_t index;
     struct partition *partition; /* NULL once it is being closed */
     struct partition_close close;
     struct group_coordinator *coordinator; /* NULL: none */
@@ -56,6 +60,9 @@ struct hosted {
     bool deleted;                          /* it goes because its topic went */
     bool found;                            /* its files were there at the start */
     struct partition_note *end_note; /* of the stop: its recovery point is the end once the close has synced all */
+    struct list_node unassigned;     /* the metadata do not say yet where it lies */
+    struct dir_move *move;           /* to another directory; NULL: none */
+    int32_t resume_to;               /* a move that the last run began; -1: none */
 };
 
 /* A log directory as seen from one shard. */
@@ -128,6 +135,8 @@ struct shard {
     struct list fetches; /* those that wait */
     struct shard_producer_ids producer_ids;
     struct shard_groups groups;
+    struct shard_assigner assigner;
+    struct shard_moves moves;
     uint32_t loading;         /* partitions whose files are still being opened */
     uint32_t closing;         /* partitions on their way out */
     uint32_t sessions_ending; /* fetch sessions whose homes have not let go yet */

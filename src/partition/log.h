@@ -48,6 +48,7 @@ struct partition_log_spec {
     bool essential;         /* where the disk is full it goes on from the directory's reserve */
     enum log_trust trust;   /* where it was not: what may be believed of the rest (all-zero: what was synced) */
     const struct journal_replay *journals; /* that were found in the directory, read; NULL: none */
+    struct bytes from_copy;                /* partition_log_adopt_copy's: the name of the copy; null: none */
     atomic_uint *unsettled; /* is counted down once all that was found is synced in the segments; NULL: nobody asks */
 };
 
@@ -71,6 +72,10 @@ struct partition_log_recovery {
  */
 MUST_CHECK enum err partition_log_open(const struct partition_env *env, const struct partition_log_spec *spec,
                                        struct partition_log **log, struct partition_log_recovery *recovery);
+
+/* A copy that a move left in env's directory, and which is all there is of the log, gets the log's name. Blocks. It
+ * need not be there any more. */
+MUST_CHECK enum err partition_log_adopt_copy(const struct partition_env *env, const struct partition_log_spec *spec);
 
 /* Given whole batches, one call after the other, oldest first; return anything but ERR_OK to stop. */
 typedef enum err partition_log_scan_fn(void *context, struct bytes batch);
@@ -310,6 +315,7 @@ struct log_move {
     enum err err; /* ERR_NO_SPACE, ERR_NOMEM, ERR_NO_DESCRIPTORS, ERR_CLOSED (cancelled, or the log's end), ERR_IO ...:
                      it stays where it is */
     bool moved;
+    uint64_t size;         /* of the copy's segments so far */
     int64_t copied_offset; /* below it the copy has everything, while it goes on */
     uint64_t bytes_copied;
     int64_t held_ns; /* for how long appends and reads had to wait at the end */

@@ -295,7 +295,7 @@ static int64_t written_ms(struct fs *fs, const char *dir, const char *name)
                                                                                               : INT64_MIN;
 }
 
-static enum err list_add(struct listing *listing, const char *name, struct bytes topic, int32_t index)
+static enum err list_add(struct listing *listing, const char *name, struct bytes topic, int32_t index, bool is_copy)
 {
     struct log_dir_list *list = listing->list;
     struct log_dir_partition *partition = NULL;
@@ -310,9 +310,11 @@ static enum err list_add(struct listing *listing, const char *name, struct bytes
     partition = &list->partitions[list->count];
     *partition = (struct log_dir_partition){.index = index};
     partition->topic = mem_copy_text(topic.data, topic.size);
-    if (partition->topic == NULL)
-        return ERR_NOMEM;
+    if (is_copy)
+        partition->copy = mem_copy_text(name, strlen(name));
     list->count++;
+    if (partition->topic == NULL || (is_copy && partition->copy == NULL))
+        return ERR_NOMEM;
     err = log_path_in(&path, listing->dir->path, name);
     if (err == ERR_OK)
         partition->made_ms = written_ms(listing->dir->fs, path.text, TOPIC_ID_FILE);
@@ -360,10 +362,11 @@ static enum err list_entry(void *context, const char *name, bool is_directory)
     case LOG_DIR_KIND_PARTITION:
         if (bytes_equal(topic, BYTES_LITERAL(METADATA_TOPIC)))
             return ERR_OK;
-        return list_add(listing, name, topic, index);
+        return list_add(listing, name, topic, index, false);
     case LOG_DIR_KIND_DELETE:
         return remove_dir(listing->dir, name);
-    case LOG_DIR_KIND_FUTURE: /* a move between directories that did not finish: kept for who began it */
+    case LOG_DIR_KIND_FUTURE:
+        return list_add(listing, name, topic, index, true);
     case LOG_DIR_KIND_STRAY:
         return ERR_OK;
     case LOG_DIR_KIND_OTHER:
@@ -441,9 +444,10 @@ static enum err apply_checkpoints(struct log_dir *dir, struct log_dir_list *list
 
     map_init(&by_key, 0, DIR_PARTITIONS_MAX); /* names of directories, which no client can choose by hash */
     for (uint32_t i = 0; i < list->count && err == ERR_OK; i++)
-        err =
-            map_insert(&by_key, key_make(&keys[i], bytes_of_text(list->partitions[i].topic), list->partitions[i].index),
-                       &list->partitions[i]);
+        if (list->partitions[i].copy == NULL)
+            err = map_insert(&by_key,
+                             key_make(&keys[i], bytes_of_text(list->partitions[i].topic), list->partitions[i].index),
+                             &list->partitions[i]);
     for (enum log_dir_checkpoint which = LOG_DIR_RECOVERY_POINT; which < LOG_DIR_CHECKPOINTS && err == ERR_OK; which++)
         err = apply_checkpoint(dir, &by_key, which);
     map_deinit(&by_key);
@@ -467,10 +471,27 @@ enum err log_dir_list(struct log_dir *dir, struct log_dir_list *list)
 
 void log_dir_list_deinit(struct log_dir_list *list)
 {
-    for (uint32_t i = 0; i < list->count; i++)
+    for (uint32_t i = 0; i < list->count; i++) {
         mem_free(list->partitions[i].topic);
+        mem_free(list->partitions[i].copy);
+    }
     mem_free(list->partitions);
     *list = (struct log_dir_list){0};
+}
+
+enum err log_dir_discard_copy(struct log_dir *dir, const char *copy)
+{
+    struct log_path from;
+    struct log_path to;
+    enum err err = log_path_in(&from, dir->path, copy);
+
+    if (err == ERR_OK)
+        err = log_path_in(&to, dir->path, copy);
+    if (err == ERR_OK)
+        memcpy(strrchr(to.text, '-'), "-delete", sizeof("-delete")); /* for -future: as long */
+    if (err == ERR_OK)
+        err = fs_rename(dir->fs, from.text, to.text);
+    return err == ERR_OK ? fs_sync_dir(dir->fs, dir->path) : err;
 }
 
 enum err log_dir_set_aside(struct log_dir *dir, struct bytes topic, int32_t index, const uint8_t random[16])

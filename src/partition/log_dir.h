@@ -55,8 +55,9 @@ MUST_CHECK enum err log_dir_put_clean_mark(struct log_dir *dir, int64_t broker_e
 struct log_dir_partition {
     char *topic; /* owned by the list */
     int32_t index;
-    struct uuid topic_id;   /* of partition.metadata; zero when there is none or it cannot be read */
-    int64_t made_ms;        /* when that was written; INT64_MIN when it is not known */
+    char *copy;           /* the directory's name, where it is a move's unfinished copy; NULL: it is the partition's */
+    struct uuid topic_id; /* of partition.metadata; zero when there is none or it cannot be read */
+    int64_t made_ms;      /* when that was written; INT64_MIN when it is not known */
     int64_t recovery_point; /* 0 when unknown */
     int64_t start_offset;   /* 0 when unknown */
     int64_t high_watermark; /* 0 when unknown */
@@ -68,10 +69,14 @@ struct log_dir_list {
     uint32_t count;
 };
 
-/* Finds the partitions; removes what a crash left of deletions (-delete). The metadata log and -stray ones are left
- * out. ERR_DAMAGED: a directory whose name is no partition's; log says which (Kafka refuses to start then, too). */
+/* Finds the partitions and the copies that moves left unfinished; removes what a crash left of deletions (-delete). The
+ * metadata log and -stray ones are left out. ERR_DAMAGED: a directory whose name is no partition's; log says which
+ * (Kafka refuses to start then, too). */
 MUST_CHECK enum err log_dir_list(struct log_dir *dir, struct log_dir_list *list);
 void log_dir_list_deinit(struct log_dir_list *list);
+
+/* Renames a move's unfinished copy away; the next start removes it. */
+MUST_CHECK enum err log_dir_discard_copy(struct log_dir *dir, const char *copy);
 
 /* Renames a partition's directory that is not ours by metadata to <topic>-<n>.<32 hex>-stray; kept, never loaded. */
 MUST_CHECK enum err log_dir_set_aside(struct log_dir *dir, struct bytes topic, int32_t index, const uint8_t random[16]);

@@ -108,59 +108,6 @@ static void failed(struct log_moving *moving, enum err err, bool at_target)
 
 /* --- passes --- */
 
-static uint64_t bytes_left(const struct log_moving *moving)
-{
-    const struct partition_log *log = moving->log;
-    uint64_t left = 0;
-    uint32_t at = 0;
-
-    for (uint32_t i = 0; i < log->segment_count; i++) {
-        const struct segment *segment = log->segments[i];
-
-        while (at < moving->copied_count && moving->copied[at].base_offset < segment->base_offset)
-            at++;
-        if (at < moving->copied_count && moving->copied[at].base_offset == segment->base_offset)
-            left += segment->size - moving->copied[at].size;
-        else
-            left += segment->size;
-    }
-    return left;
-}
-
-/* What is still to be copied of the segments as they are now; final: of all, whatever is there. */
-static enum err sources_take(struct log_moving *moving, bool is_final)
-{
-    const struct partition_log *log = moving->log;
-    struct move_source *sources = mem_alloc((log->segment_count + 1) * sizeof(*sources));
-    uint32_t at = 0;
-
-    if (sources == NULL)
-        return ERR_NOMEM;
-    mem_free(moving->sources);
-    moving->sources = sources;
-    moving->source_count = 0;
-    moving->at = 0;
-    for (uint32_t i = 0; i < log->segment_count; i++) {
-        const struct segment *segment = log->segments[i];
-        const struct move_copied *copied = NULL;
-
-        while (at < moving->copied_count && moving->copied[at].base_offset < segment->base_offset)
-            at++;
-        if (at < moving->copied_count && moving->copied[at].base_offset == segment->base_offset)
-            copied = &moving->copied[at];
-        if (!is_final && copied != NULL &&
-            (copied->sealed || (copied->size == segment->size && (!segment->settled || i + 1 == log->segment_count))))
-            continue;
-        sources[moving->source_count++] = (struct move_source){
-            .base_offset = segment->base_offset,
-            .end_offset = segment->end_offset,
-            .size = segment->size,
-            .sealed = is_final || (segment->settled && i + 1 < log->segment_count),
-        };
-    }
-    return ERR_OK;
-}
-
 /* The next of the pass that is still in the log, and may be gone to by name. */
 static bool source_use(struct log_moving *moving)
 {
@@ -179,23 +126,12 @@ static bool source_use(struct log_moving *moving)
     return false;
 }
 
-/* Passes get shorter as long as copying is quicker than appending; where it is not, the last one is allowed more. */
-static bool is_near(const struct log_moving *moving)
-{
-    uint32_t doublings = moving->passes < MOVE_PASSES_MANY ? 0 : moving->passes - MOVE_PASSES_MANY;
-    uint64_t enough = MOVE_FINAL_BYTES;
-
-    while (doublings-- > 0 && enough < MOVE_FINAL_BYTES_MAX)
-        enough *= 2;
-    return bytes_left(moving) <= enough;
-}
-
 static void pass_begin(struct log_moving *moving)
 {
     struct partition_log *log = moving->log;
     enum err err = ERR_OK;
 
-    if (moving->passes > 0 && is_near(moving)) {
+    if (moving->passes > 0 && move_plan_is_near(moving)) {
         moving->holds = true;
         moving->held_ns = loop_now_ns(log->env->loop);
         log_journal_want(log); /* it waits for what lies in a group */
@@ -205,7 +141,7 @@ static void pass_begin(struct log_moving *moving)
     moving->passes++;
     if (log->unsynced_bytes > 0)
         log_sync_start(log); /* so that the last sync is a short one */
-    err = sources_take(moving, false);
+    err = move_plan_sources(moving, false);
     if (err != ERR_OK) {
         failed(moving, err, false);
         return;
@@ -219,7 +155,7 @@ static void pass_begin(struct log_moving *moving)
 static enum err final_prepare(struct log_moving *moving)
 {
     struct partition_log *log = moving->log;
-    enum err err = sources_take(moving, true);
+    enum err err = move_plan_sources(moving, true);
 
     if (err == ERR_OK)
         err = log_sync_plan_make(log, LOG_SYNC_FINAL, &moving->plan);
@@ -449,6 +385,7 @@ static void copy_done(struct log_moving *moving)
 {
     const struct move_source *source = &moving->sources[moving->at];
 
+    moving->op->size += moving->copied_bytes;
     if (moving->source_is_done) {
         moving->op->copied_offset = source->end_offset;
         moving->at++;
@@ -536,6 +473,7 @@ static void step(struct log_moving *moving)
     if (moving->stale) { /* from the beginning; the files are cut when they are opened again */
         moving->stale = false;
         moving->copied_count = 0;
+        moving->op->size = 0;
         moving->source_count = moving->at = 0;
         moving->open_base = -1;
         moving->passes = 0;
@@ -629,7 +567,7 @@ void partition_log_move(struct partition_log *log, struct log_move *op)
     assert(log->moving == NULL && log->adopted && op->to != log->env);
     op->from = log->env;
     op->moved = op->cancelled = false;
-    op->bytes_copied = 0;
+    op->bytes_copied = op->size = 0;
     op->held_ns = 0;
     op->copied_offset = log->start_offset;
     op->err = log->failed ? ERR_KAFKA_STORAGE_ERROR : log->closing != NULL ? ERR_CLOSED : ERR_OK;

@@ -74,7 +74,8 @@ struct log_moving {
     uint64_t unsynced; /* written to out */
     uint64_t unpushed;
     uint8_t *buffer;
-    uint64_t slice_bytes; /* copied by the last job */
+    uint64_t copied_bytes; /* of a segment, by the last job */
+    uint64_t slice_bytes;  /* copied by the last job */
     bool source_is_done;
     bool in_place;  /* the copy has its name */
     bool later;     /* the old directory stays there for file.delete.delay.ms */
@@ -95,5 +96,10 @@ void move_io_run(struct log_moving *moving);
 void move_io_close(struct log_moving *moving);
 /* The entry of a segment, made where there is none. NULL without memory. */
 struct move_copied *move_copied_of(struct log_moving *moving, int64_t base_offset);
+
+/* What is still to be copied of the segments as they are now; final: of all, whatever is there. ERR_NOMEM. */
+MUST_CHECK enum err move_plan_sources(struct log_moving *moving, bool is_final);
+/* Passes get shorter as long as copying is quicker than appending; where it is not, the last one is allowed more. */
+bool move_plan_is_near(const struct log_moving *moving);
 
 #endif

@@ -8,10 +8,8 @@
 #include "base/mem.h"
 #include "partition/checkpoint.h"
 #include "partition/log_internal.h"
-#include "partition/log_moved_mark.h"
 #include "partition/log_opening.h"
 #include "partition/log_swap.h"
-#include "partition/log_truncation_mark.h"
 #include "partition/partition_limits.h"
 #include "partition/txn_file.h"
 
@@ -529,41 +527,6 @@ static enum err recovered_sync(const struct opening *opening)
     return err;
 }
 
-/* A recovery point from before the log was cut says nothing of what was written since. */
-static enum err truncation_read(struct partition_log *log, struct partition_log_spec *believed)
-{
-    struct log_truncation_mark mark;
-    enum err err = log_truncation_mark_read(log->env->fs, log->dir, &mark);
-
-    if (err == ERR_NOT_FOUND)
-        return ERR_OK;
-    if (err != ERR_OK)
-        return err;
-    log->truncated_until = mark.until;
-    if (mark.offset < believed->recovery_point)
-        believed->recovery_point = mark.offset;
-    return ERR_OK;
-}
-
-/* It came from another directory: the checkpoint files of this one may not know yet what was known there. */
-static enum err moved_read(struct partition_log *log, struct partition_log_spec *believed)
-{
-    struct log_moved_mark mark;
-    enum err err = log_moved_mark_read(log->env->fs, log->dir, &mark);
-
-    if (err == ERR_NOT_FOUND)
-        return ERR_OK;
-    if (err != ERR_OK)
-        return err;
-    if (mark.recovery_point > believed->recovery_point)
-        believed->recovery_point = mark.recovery_point;
-    if (mark.start_offset > believed->start_offset)
-        believed->start_offset = mark.start_offset;
-    if (mark.cleaned_offset > log->cleaned_offset)
-        log->cleaned_offset = mark.cleaned_offset;
-    return ERR_OK;
-}
-
 enum err log_open_once(const struct partition_env *env, const struct partition_log_spec *spec,
                        struct partition_log **log, struct partition_log_recovery *recovery)
 {
@@ -579,9 +542,9 @@ enum err log_open_once(const struct partition_env *env, const struct partition_l
     if (err == ERR_OK && !opening.log->dir_is_new)
         err = log_damage_load(opening.log);
     if (err == ERR_OK && !opening.log->dir_is_new)
-        err = moved_read(opening.log, &believed);
+        err = log_open_moved_mark(opening.log, &believed);
     if (err == ERR_OK && !opening.log->dir_is_new)
-        err = truncation_read(opening.log, &believed);
+        err = log_open_truncation_mark(opening.log, &believed);
     if (err == ERR_OK && !opening.log->dir_is_new)
         err = epochs_read(&opening);
     if (err == ERR_OK && opening.found.segment_count == 0)

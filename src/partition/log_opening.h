@@ -44,6 +44,9 @@ MUST_CHECK enum err log_recover(struct opening *opening, uint32_t first);
 MUST_CHECK enum err log_damage_load(struct partition_log *log);
 /* Start and end are known: marks of what is gone go, what was met on the way is marked. */
 MUST_CHECK enum err log_damage_settle(struct opening *opening);
+/* What marks beside the log say of what is to be believed. ERR_UNSUPPORTED_VERSION. */
+MUST_CHECK enum err log_open_truncation_mark(struct partition_log *log, struct partition_log_spec *believed);
+MUST_CHECK enum err log_open_moved_mark(struct partition_log *log, struct partition_log_spec *believed);
 /* partition_log_open, but for the journals and for want of room. */
 MUST_CHECK enum err log_open_once(const struct partition_env *env, const struct partition_log_spec *spec,
                                   struct partition_log **log, struct partition_log_recovery *recovery);

@@ -16,6 +16,7 @@
 enum {
     LOG_PATH_BYTES_MAX = 4096,      /* PATH_MAX, with its NUL */
     LOG_NAME_BYTES_MAX = 255,       /* of one name in a directory */
+    LOG_FUTURE_CHARS = 1 + 32 + 7,  /* .<32 hex>-future */
     LOG_SEGMENT_NAME_BYTES_MAX = 64 /* 20 digits and the longest suffix */
 };
 

@@ -1,4 +1,6 @@
 /* The part of a move that touches files: each call is one slice, in a job. */
+#include <stdio.h>
+
 #include "base/assert.h"
 #include "base/mem.h"
 #include "partition/log_moving.h"
@@ -232,6 +234,7 @@ static enum err segment_copy(struct log_moving *moving, const struct move_source
     err = bytes_copy(moving, moving->in, moving->out, copied->size, end);
     if (err != ERR_OK)
         return err;
+    moving->copied_bytes = end - copied->size;
     moving->unsynced += end - copied->size;
     moving->unpushed += end - copied->size;
     copied->size = end;
@@ -421,11 +424,33 @@ static enum err discard(struct log_moving *moving)
     return err == ERR_NOT_FOUND ? ERR_OK : err;
 }
 
+/* --- a copy without an original --- */
+
+enum err partition_log_adopt_copy(const struct partition_env *env, const struct partition_log_spec *spec)
+{
+    struct log_dir_name name;
+    struct log_path from;
+    struct log_path to;
+    char copy[LOG_NAME_BYTES_MAX + 1];
+    enum err err = log_path_dir_name(&name, spec->topic, spec->partition);
+
+    (void)snprintf(copy, sizeof(copy), "%.*s", BYTES_PRINTF(spec->from_copy));
+    if (err == ERR_OK)
+        err = log_path_in(&from, env->log_dir, copy);
+    if (err == ERR_OK)
+        err = log_path_in(&to, env->log_dir, name.text);
+    if (err == ERR_OK)
+        err = fs_rename(env->fs, from.text, to.text);
+    if (err == ERR_NOT_FOUND) /* tried before */
+        return ERR_OK;
+    return err == ERR_OK && fs_sync_dir(env->fs, env->log_dir) != ERR_OK ? ERR_IO : err;
+}
+
 /* --- one slice --- */
 
 void move_io_run(struct log_moving *moving)
 {
-    moving->slice_bytes = 0;
+    moving->slice_bytes = moving->copied_bytes = 0;
     moving->at_target = false;
     switch (moving->stage) {
     case MOVE_BEGIN:

@@ -163,7 +163,9 @@ static void load_run(struct loop_job *base)
 {
     struct partition_load *job = LIST_ENTRY(base, struct partition_load, job);
 
-    job->err = partition_log_open(job->partition->env, &job->spec, &job->log, &job->recovery);
+    job->err = job->spec.from_copy.data == NULL ? ERR_OK : partition_log_adopt_copy(job->partition->env, &job->spec);
+    if (job->err == ERR_OK)
+        job->err = partition_log_open(job->partition->env, &job->spec, &job->log, &job->recovery);
 }
 
 static void loading_release(struct partition *partition)
@@ -333,6 +335,11 @@ static enum err load_start(struct partition *partition, const struct partition_s
         .unsettled = spec->unsettled,
         .essential = spec->essential,
     };
+    if (spec->from_copy.data != NULL) {
+        assert(spec->from_copy.size < sizeof(job->from_copy));
+        memcpy(job->from_copy, spec->from_copy.data, spec->from_copy.size);
+        job->spec.from_copy = bytes_of(job->from_copy, spec->from_copy.size);
+    }
     job->config = spec->config;
     list_node_init(&job->waiting);
     list_init(&job->appends);

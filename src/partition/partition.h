@@ -44,7 +44,8 @@ struct partition_spec {
     enum log_trust trust; /* as the next two in struct partition_log_spec */
     const struct journal_replay *journals;
     atomic_uint *unsettled;
-    bool essential; /* it goes on from the directory's reserve where the disk is full, and refuses nobody */
+    struct bytes from_copy; /* the name of a move's unfinished copy there, which it is to become; null: none */
+    bool essential;         /* it goes on from the directory's reserve where the disk is full, and refuses nobody */
 };
 
 /* The partition is usable, or err says why it never will be (it then still has to be closed). With ERR_NO_SPACE it is
@@ -279,6 +280,12 @@ MUST_CHECK enum err partition_epoch_end(const struct partition *partition, int32
  */
 void partition_look_cleanable(const struct partition *partition, int64_t now_ms, struct log_cleanable *cleanable);
 void partition_clean(struct partition *partition, struct log_clean *op);
+
+/* To another log directory of its home reactor (log.h): of a partition that is ready. Whoever moves it tells of its new
+ * env when the log has it. */
+void partition_move(struct partition *partition, struct log_move *op);
+void partition_move_cancel(struct partition *partition);
+void partition_moved(struct partition *partition, const struct partition_env *env);
 
 void partition_set_config(struct partition *partition, const struct log_config *config);
 /* This node leads from here on in that epoch (never below the present one; the same one changes nothing). ERR_NOMEM. */

@@ -5,6 +5,7 @@
 #ifndef OTTLA_PARTITION_PARTITION_INTERNAL_H
 #define OTTLA_PARTITION_PARTITION_INTERNAL_H
 
+#include "partition/log_path.h"
 #include "partition/partition.h"
 
 enum partition_state {
@@ -41,6 +42,7 @@ struct partition_load {
     struct loop_job job; /* runs, or waits to be run again */
     struct partition *partition;
     struct partition_log_spec spec; /* the job's */
+    char from_copy[LOG_NAME_BYTES_MAX + 1];
     struct partition_log *log;
     struct partition_log_recovery recovery;
     enum err err;

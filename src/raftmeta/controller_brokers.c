@@ -35,7 +35,7 @@ static bool check_directories(struct step *step, const struct register_broker *r
         return false;
     }
     for (uint32_t i = 0; i < request->directory_count; i++) {
-        if (step_directory_is_reserved(request->directories[i])) {
+        if (image_directory_is_reserved(request->directories[i])) {
             step_refuse(step, ERR_INVALID_REGISTRATION, "Reserved directory ID in request");
             return false;
         }

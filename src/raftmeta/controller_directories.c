@@ -84,15 +84,6 @@ enum err step_assign_directories(struct step *step)
 
 /* --- directories that failed --- */
 
-/* Reserved ids (kraft.md "Identity"): high half zero and below 100. */
-bool step_directory_is_reserved(struct uuid id)
-{
-    for (uint32_t i = 0; i < UUID_BYTES - 1; i++)
-        if (id.bytes[i] != 0)
-            return false;
-    return id.bytes[UUID_BYTES - 1] < 100;
-}
-
 static bool is_among(const struct uuid *ids, uint32_t count, struct uuid id)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -105,7 +96,7 @@ bool step_directory_is_online(const struct step *step, int32_t broker_id, struct
 {
     const struct image_broker *broker = image_broker(step->image, broker_id);
 
-    if (step_directory_is_reserved(directory) || broker == NULL || broker->directory_count == 0)
+    if (image_directory_is_reserved(directory) || broker == NULL || broker->directory_count == 0)
         return true;
     return !is_among(step->offline, step->offline_count, directory) &&
            is_among(broker->directories, broker->directory_count, directory);

@@ -97,7 +97,6 @@ MUST_CHECK enum err step_directories_offline(struct step *step, const struct ima
                                              const struct uuid *offline, uint32_t count);
 /* Whether the directory of a broker's replica is none of those that are known to be gone. */
 bool step_directory_is_online(const struct step *step, int32_t broker_id, struct uuid directory);
-bool step_directory_is_reserved(struct uuid id);
 /* The place of a broker among the replicas; false: it has none. */
 bool step_find_replica(const struct image_partition *partition, int32_t id, uint32_t *slot);
 /* Whether the broker leads a partition. */

@@ -144,6 +144,9 @@ const struct image_configs *image_configs(const struct image *image, enum config
 struct bytes image_config(const struct image *image, enum config_resource_type type, struct bytes resource,
                           struct bytes name);
 
+/* Ids that name no directory (kraft.md "Identity"): not known, to be chosen, lost. */
+bool image_directory_is_reserved(struct uuid id);
+
 /* The finalised level; 0 when it is not finalised. metadata.version 0: nothing was activated yet. */
 int16_t image_feature(const struct image *image, struct bytes name);
 int16_t image_metadata_version(const struct image *image);

@@ -66,6 +66,15 @@ static enum err put_partition(struct image_edit *edit, const struct image_topic 
     return ERR_OK;
 }
 
+/* High half zero and below 100. */
+bool image_directory_is_reserved(struct uuid id)
+{
+    for (uint32_t i = 0; i < UUID_BYTES - 1; i++)
+        if (id.bytes[i] != 0)
+            return false;
+    return id.bytes[UUID_BYTES - 1] < 100;
+}
+
 /* Records below metadata.version 17 have no directories: each replica's is then not known (MIGRATING, all zero). */
 static enum err put_with_directories(struct image_edit *edit, const struct image_topic *topic, uint32_t id,
                                      struct image_partition *from, uint32_t directory_count)

@@ -158,7 +158,9 @@ START_TEST(finds_partitions)
     ck_assert_int_eq(log_dir_write_checkpoint(dir, LOG_DIR_HIGH_WATERMARK, points + 1, 1), ERR_OK);
     sim_fs_poke(&world.disk, "/data/log-start-offset-checkpoint", BYTES_LITERAL("garbage"));
     ck_assert_int_eq(log_dir_list(dir, &list), ERR_OK);
-    ck_assert_uint_eq(list.count, 3);
+    ck_assert_uint_eq(list.count, 4);
+    ck_assert_str_eq(find(&list, "a", 3)->copy, "a-3.0123456789abcdef0123456789abcdef-future");
+    ck_assert_ptr_null(find(&list, "a", 0)->copy);
     ck_assert(uuid_equal(find(&list, "a", 0)->topic_id, world.spec.topic_id));
     ck_assert_int_eq(find(&list, "a", 0)->recovery_point, 11);
     ck_assert_int_eq(find(&list, "a", 0)->high_watermark, 0);
@@ -166,6 +168,8 @@ START_TEST(finds_partitions)
     ck_assert_int_eq(find(&list, "b-c", 12)->high_watermark, 22);
     ck_assert(uuid_is_zero(find(&list, "b-c", 12)->topic_id));
     ck_assert_ptr_nonnull(find(&list, "x-delete", 1));
+    ck_assert_int_eq(log_dir_discard_copy(dir, find(&list, "a", 3)->copy), ERR_OK);
+    ck_assert_int_eq(fs_stat(&world.disk.fs, "/data/a-3.0123456789abcdef0123456789abcdef-delete", &info), ERR_OK);
     log_dir_list_deinit(&list);
     ck_assert_int_eq(fs_stat(&world.disk.fs, "/data/a-1.0123456789abcdef0123456789abcdef-delete", &info),
                      ERR_NOT_FOUND);

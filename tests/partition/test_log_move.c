@@ -157,7 +157,7 @@ START_TEST(a_cut_log_is_copied_anew)
     move_world_begin(&world, &other, 1, false);
     log = world_log(&world);
     move_world_fill(&world, log);
-    moving = (struct moving_op){.bytes_per_second = 30000};
+    moving = (struct moving_op){.bytes_per_second = 10000};
     move_world_start(&world, log, &other, &moving);
     world_pass(&world, 500000000);
     ck_assert(!moving.done);

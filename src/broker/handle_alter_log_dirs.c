@@ -1,0 +1,238 @@
+/* AlterReplicaLogDirs: each partition begins its move at its home (broker/dir_moves.c); the reply does not wait for it.
+ * Codes and their order as Apache Kafka 4.4 gives them. */
+#include <stdlib.h>
+
+#include "broker/broker_internal.h"
+#include "broker/handlers.h"
+#include "broker/scatter.h"
+#include "partition/log_path.h"
+#include "protocol/gen/alter_replica_log_dirs.h"
+
+struct alter_op {
+    struct scatter_op op; /* first */
+    struct partition_wait wait;
+    uint32_t dir;
+    enum err err;
+    struct alter_replica_log_dir_partition_result *response;
+};
+
+/* One mention of a partition in the request. */
+struct mention {
+    struct bytes topic;
+    int32_t index;
+    struct bytes path;
+    uint32_t place;
+};
+
+struct alteration {
+    struct request *request;
+    struct alter_replica_log_dirs_response response;
+    struct scatter *scatter;
+};
+
+/* ---- at the homes ---- */
+
+static void is_ready(struct partition_wait *wait, struct partition *partition)
+{
+    struct alter_op *op = LIST_ENTRY(wait, struct alter_op, wait);
+    struct hosted *hosted = shard_hosted(op->op.part->home, op->op.topic_id, op->op.index);
+
+    if (hosted == NULL || hosted->partition != partition)
+        op->err = ERR_NOT_LEADER_OR_FOLLOWER;
+    else if (!partition_is_ready(partition) || partition_is_failed(partition))
+        op->err = ERR_KAFKA_STORAGE_ERROR;
+    else
+        op->err = dir_moves_ask(hosted, op->dir);
+    scatter_op_done(&op->op);
+}
+
+static void start(struct scatter_op *scatter_op, struct partition *partition)
+{
+    struct alter_op *op = (struct alter_op *)scatter_op;
+
+    op->wait.done = is_ready;
+    partition_when_ready(partition, &op->wait);
+}
+
+/* ---- the reply ---- */
+
+static void all_done(struct scatter *scatter)
+{
+    struct alteration *alteration = scatter->user;
+
+    for (struct scatter_part *part = scatter->parts; part != NULL; part = part->next)
+        for (struct scatter_op *at = part->first; at != NULL; at = at->next) {
+            const struct alter_op *op = (struct alter_op *)at;
+            enum err err = at->err != ERR_OK ? at->err : op->err;
+
+            if (err == ERR_UNKNOWN_TOPIC_ID)
+                err = ERR_UNKNOWN_TOPIC_OR_PARTITION;
+            else if (err == ERR_NOT_LEADER_OR_FOLLOWER)
+                err = ERR_REPLICA_NOT_AVAILABLE;
+            op->response->error_code = err_wire(err);
+        }
+    request_reply(alteration->request, &alteration->response);
+}
+
+static void cleanup(struct request *request)
+{
+    struct alteration *alteration = request->user;
+
+    scatter_deinit(alteration->scatter);
+}
+
+/* ---- what is asked ---- */
+
+static int by_partition(const void *a, const void *b)
+{
+    const struct mention *left = a;
+    const struct mention *right = b;
+    int order = bytes_compare(left->topic, right->topic);
+
+    if (order == 0)
+        order = (left->index > right->index) - (left->index < right->index);
+    return order != 0 ? order : (left->place > right->place) - (left->place < right->place);
+}
+
+/* Apache Kafka keeps a map: of a partition that is named twice the last mention holds, and it is answered once. */
+static bool mentions_take(struct request *request, const struct alter_replica_log_dirs_request *in,
+                          struct mention **mentions, uint32_t *count)
+{
+    uint32_t all = 0;
+    uint32_t at = 0;
+
+    for (uint32_t i = 0; i < in->dirs_count; i++)
+        for (uint32_t j = 0; j < in->dirs[i].topics_count; j++)
+            all += in->dirs[i].topics[j].partitions_count;
+    *mentions = request_array(request, all, sizeof(**mentions));
+    *count = 0;
+    if (*mentions == NULL)
+        return false;
+    for (uint32_t i = 0; i < in->dirs_count; i++)
+        for (uint32_t j = 0; j < in->dirs[i].topics_count; j++)
+            for (uint32_t k = 0; k < in->dirs[i].topics[j].partitions_count; k++, at++)
+                (*mentions)[at] = (struct mention){in->dirs[i].topics[j].name, in->dirs[i].topics[j].partitions[k],
+                                                   in->dirs[i].path, at};
+    if (all > 1)
+        qsort(*mentions, all, sizeof(**mentions), by_partition);
+    for (uint32_t i = 0; i < all; i++) {
+        const struct mention *next = i + 1 < all ? &(*mentions)[i + 1] : NULL;
+
+        if (next == NULL || next->index != (*mentions)[i].index || !bytes_equal(next->topic, (*mentions)[i].topic))
+            (*mentions)[(*count)++] = (*mentions)[i];
+    }
+    return true;
+}
+
+static enum err find_dir(struct request *request, struct bytes path, uint32_t *dir)
+{
+    const struct broker *broker = request->broker;
+
+    for (*dir = 0; *dir < broker->dir_count; ++*dir) {
+        struct bytes name;
+        enum err err = broker_dir_name(broker, *dir, &request->arena, &name);
+
+        if (err != ERR_OK)
+            return err;
+        if (bytes_equal(name, path))
+            return atomic_load(&broker->dirs[*dir].failed) ? ERR_KAFKA_STORAGE_ERROR : ERR_OK;
+    }
+    return ERR_LOG_DIR_NOT_FOUND;
+}
+
+/* <topic>-<n>.<32 hex>-future has to be a name. */
+static bool is_too_long(const struct mention *mention)
+{
+    uint32_t digits = 1;
+
+    for (int32_t index = mention->index; index >= 10; index /= 10)
+        digits++;
+    return mention->topic.size + 1 + digits + LOG_FUTURE_CHARS > LOG_NAME_BYTES_MAX;
+}
+
+static bool add_partition(struct alteration *alteration, const struct mention *mention,
+                          struct alter_replica_log_dir_partition_result *entry)
+{
+    struct request *request = alteration->request;
+    const struct image_topic *row = request->image == NULL ? NULL : image_topic_by_name(request->image, mention->topic);
+    struct alter_op *op = NULL;
+    uint32_t dir = 0;
+    enum err err = is_too_long(mention) ? ERR_INVALID_TOPIC_EXCEPTION : find_dir(request, mention->path, &dir);
+
+    if (err == ERR_NOMEM)
+        return false;
+    if (err == ERR_OK && (row == NULL || mention->index < 0 || (uint32_t)mention->index >= row->partition_count)) {
+        dir_moves_wish(request->shard, mention->topic, mention->index, dir); /* for when it is made */
+        err = ERR_UNKNOWN_TOPIC_OR_PARTITION;
+    }
+    alter_replica_log_dir_partition_result_init(entry);
+    entry->partition_index = mention->index;
+    entry->error_code = err_wire(err);
+    if (err != ERR_OK)
+        return true;
+    op = arena_alloc(&request->arena, sizeof(*op));
+    if (op == NULL)
+        return false;
+    op->op.topic_id = row->id;
+    op->op.index = mention->index;
+    op->dir = dir;
+    op->err = ERR_OK;
+    op->response = entry;
+    return scatter_add(alteration->scatter, &op->op) == ERR_OK;
+}
+
+static bool add_all(struct alteration *alteration, const struct mention *mentions, uint32_t count, bool may)
+{
+    struct alter_replica_log_dir_topic_result *topic = NULL;
+    struct alter_replica_log_dir_partition_result *entries =
+        request_array(alteration->request, count, sizeof(*entries));
+
+    alteration->response.results = request_array(alteration->request, count, sizeof(*topic));
+    if (entries == NULL || alteration->response.results == NULL)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (topic == NULL || !bytes_equal(topic->topic_name, mentions[i].topic)) {
+            topic = &alteration->response.results[alteration->response.results_count++];
+            alter_replica_log_dir_topic_result_init(topic);
+            topic->topic_name = mentions[i].topic;
+            topic->partitions = &entries[i];
+        }
+        topic->partitions_count++;
+        if (!may) {
+            alter_replica_log_dir_partition_result_init(&entries[i]);
+            entries[i].partition_index = mentions[i].index;
+            entries[i].error_code = err_wire(ERR_CLUSTER_AUTHORIZATION_FAILED);
+        } else if (!add_partition(alteration, &mentions[i], &entries[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void handle_alter_replica_log_dirs(struct request *request, void *body)
+{
+    struct alteration *alteration = arena_alloc(&request->arena, sizeof(*alteration));
+    bool may = request_may(request, MAY_ALTER, ON_CLUSTER, BYTES_LITERAL("kafka-cluster"));
+    struct mention *mentions = NULL;
+    uint32_t count = 0;
+
+    if (alteration == NULL)
+        goto no_memory;
+    alteration->request = request;
+    alter_replica_log_dirs_response_init(&alteration->response);
+    alteration->scatter = scatter_new(request);
+    if (alteration->scatter == NULL)
+        goto no_memory;
+    alteration->scatter->start = start;
+    alteration->scatter->done = all_done;
+    alteration->scatter->user = alteration;
+    request->user = alteration;
+    request->cleanup = cleanup;
+    if (!mentions_take(request, body, &mentions, &count) || !add_all(alteration, mentions, count, may))
+        goto no_memory;
+    scatter_run(alteration->scatter);
+    return;
+
+no_memory:
+    request_close(request, "no memory for the request");
+}

@@ -1,0 +1,20 @@
+/*
+ * hosting: partitions come to live on a shard, and leave it. Where one lies: in the directory in which the start found
+ * it; found in several, in that which the metadata names, and where they name none of them the start ends, since one of
+ * them is old. A copy that a move left unfinished counts only where nothing else is there. A new one goes where the
+ * metadata, somebody's wish (dir_moves.h) or the number of partitions says.
+ *
+ * Threads  the shard's loop.
+ */
+#ifndef OTTLA_BROKER_HOSTING_H
+#define OTTLA_BROKER_HOSTING_H
+
+#include "broker/shard.h"
+
+/* Begins to open it. ERR_NOMEM. ERR_BUSY: it is found in more directories than one, and the start has been ended. */
+MUST_CHECK enum err hosting_begin(struct shard *shard, const struct image_topic *topic, int32_t index,
+                                  const struct log_config *config);
+/* Closes it, or deletes it. */
+void hosting_end(struct shard *shard, struct hosted *hosted, bool delete);
+
+#endif

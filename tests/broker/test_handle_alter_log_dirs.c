@@ -1,0 +1,322 @@
+/* Rules: AlterReplicaLogDirs answers as Apache Kafka 4.4 does; a partition that moves serves all the while and is where
+ * it was sent, also after a start; a kill at any moment leaves all of it in one directory; of two directories that have
+ * a partition the one counts that the metadata names. */
+#include <stdio.h>
+
+#include "../partition/run_tests.h"
+#include "broker/broker_internal.h"
+#include "node_world.h"
+#include "protocol/gen/alter_replica_log_dirs.h"
+#include "protocol/gen/describe_log_dirs.h"
+
+enum { ALTER_VERSION = 2, DESCRIBE_VERSION = 4, RECORD_BYTES = 2000 };
+
+static const char *const paths[] = {"/data", "/more", "/last"};
+static struct node_world world;
+
+static void begin(uint64_t seed, const char *more)
+{
+    node_world_begin(&world, seed, 2);
+    sim_node_stop(&world.node);
+    sim_node_set(&world.node, "log.dirs=/data,/more,/last");
+    if (more != NULL)
+        sim_node_set(&world.node, more);
+    sim_node_start(&world.node);
+}
+
+static int16_t alter(const char *path, const char *name, int32_t index)
+{
+    struct alter_replica_log_dirs_request request;
+    struct alter_replica_log_dir dir;
+    struct alter_replica_log_dir_topic topic;
+    const struct alter_replica_log_dirs_response *response = NULL;
+    struct node_call call;
+    int16_t code = 0;
+
+    alter_replica_log_dirs_request_init(&request);
+    alter_replica_log_dir_init(&dir);
+    alter_replica_log_dir_topic_init(&topic);
+    topic.name = bytes_of_text(name);
+    topic.partitions = &index;
+    topic.partitions_count = 1;
+    dir.path = bytes_of_text(path);
+    dir.topics = &topic;
+    dir.topics_count = 1;
+    request.dirs = &dir;
+    request.dirs_count = 1;
+    response = node_ask(&world, 0, &alter_replica_log_dirs_request_message, &request,
+                        &alter_replica_log_dirs_response_message, ALTER_VERSION, &call);
+    ck_assert_ptr_nonnull(response);
+    ck_assert_uint_eq(response->results_count, 1);
+    ck_assert_uint_eq(response->results[0].partitions_count, 1);
+    ck_assert_int_eq(response->results[0].partitions[0].partition_index, index);
+    code = response->results[0].partitions[0].error_code;
+    node_call_end(&call);
+    return code;
+}
+
+static struct hosted *hosted_of(struct uuid topic, int32_t index)
+{
+    return shard_hosted(shard_home(world.node.broker, topic, index), topic, index);
+}
+
+static uint32_t dir_of(struct uuid topic, int32_t index)
+{
+    return hosted_of(topic, index)->dir;
+}
+
+/* What the metadata says. */
+static bool is_told(struct uuid topic, int32_t index, uint32_t dir)
+{
+    struct shard *home = shard_home(world.node.broker, topic, index);
+
+    return uuid_equal(dir_assign_directory(home, topic, index), world.node.broker->dirs[dir].id);
+}
+
+static void await_dir(struct uuid topic, int32_t index, uint32_t dir)
+{
+    for (int i = 0; i < 1000 && (dir_of(topic, index) != dir || hosted_of(topic, index)->move != NULL); i++)
+        node_world_pass(&world, 10);
+    ck_assert_uint_eq(dir_of(topic, index), dir);
+    ck_assert(is_told(topic, index, dir));
+}
+
+static void produce(struct uuid topic, int32_t index, int64_t from, int64_t to)
+{
+    enum err err = ERR_OK;
+
+    for (int64_t i = from; i < to; i++)
+        ck_assert_int_eq(node_produce(&world, 0, topic, index, RECORD_BYTES, &err), i);
+}
+
+/* Of partition 0 in the directory; false: it is not there. */
+static bool describe(uint32_t dir, bool *is_future, int64_t *lag, int64_t *size)
+{
+    struct describe_log_dirs_request request;
+    const struct describe_log_dirs_response *response = NULL;
+    struct node_call call;
+    bool found = false;
+
+    describe_log_dirs_request_init(&request);
+    request.topics = NULL;
+    response = node_ask(&world, 0, &describe_log_dirs_request_message, &request, &describe_log_dirs_response_message,
+                        DESCRIBE_VERSION, &call);
+    for (uint32_t i = 0; i < response->results[dir].topics_count; i++)
+        for (uint32_t j = 0; j < response->results[dir].topics[i].partitions_count; j++) {
+            const struct describe_log_dirs_partition *partition = &response->results[dir].topics[i].partitions[j];
+
+            if (partition->partition_index != 0)
+                continue;
+            found = true;
+            *is_future = partition->is_future_key;
+            *lag = partition->offset_lag;
+            *size = partition->partition_size;
+        }
+    node_call_end(&call);
+    return found;
+}
+
+START_TEST(bad_requests_are_refused)
+{
+    char long_name[250];
+    struct uuid topic;
+
+    begin(1, NULL);
+    topic = node_create_topic(&world, "a", 1, NULL);
+    node_world_pass(&world, 100);
+    memset(long_name, 'x', sizeof(long_name));
+    long_name[230] = '\0';
+    ck_assert_int_eq(alter("/nowhere", "a", 0), err_wire(ERR_LOG_DIR_NOT_FOUND));
+    ck_assert_int_eq(alter("more", "a", 0), err_wire(ERR_LOG_DIR_NOT_FOUND));
+    ck_assert_int_eq(alter("/more/", "a", 0), err_wire(ERR_LOG_DIR_NOT_FOUND));
+    ck_assert_int_eq(alter("/more", "b", 0), err_wire(ERR_UNKNOWN_TOPIC_OR_PARTITION));
+    ck_assert_int_eq(alter("/more", "a", 7), err_wire(ERR_UNKNOWN_TOPIC_OR_PARTITION));
+    ck_assert_int_eq(alter("/more", "a", -1), err_wire(ERR_UNKNOWN_TOPIC_OR_PARTITION));
+    ck_assert_int_eq(alter("/more", long_name, 0), err_wire(ERR_INVALID_TOPIC_EXCEPTION));
+    ck_assert_int_eq(alter("/nowhere", long_name, 0), err_wire(ERR_INVALID_TOPIC_EXCEPTION));
+    ck_assert_int_eq(alter(paths[dir_of(topic, 0)], "a", 0), 0); /* where it is */
+    ck_assert_ptr_null(hosted_of(topic, 0)->move);
+    node_world_end(&world);
+}
+END_TEST
+
+/* While it goes its copy is told of, with what it lacks; another target replaces the first, its own place ends it. */
+START_TEST(a_move_is_seen_replaced_and_ended)
+{
+    struct uuid topic;
+    uint32_t first = 0;
+    uint32_t second = 0;
+    uint32_t third = 0;
+    bool is_future = false;
+    int64_t lag = 0;
+    int64_t size = 0;
+    int64_t whole = 0;
+
+    begin(2, "replica.alter.log.dirs.io.max.bytes.per.second=20000");
+    topic = node_create_topic(&world, "a", 1, NULL);
+    produce(topic, 0, 0, 40);
+    node_world_pass(&world, 100);
+    first = dir_of(topic, 0);
+    second = (first + 1) % 3;
+    third = (first + 2) % 3;
+    ck_assert(is_told(topic, 0, first));
+    ck_assert_int_eq(alter(paths[second], "a", 0), 0);
+    ck_assert(describe(second, &is_future, &lag, &size));
+    ck_assert(is_future);
+    ck_assert_int_eq(lag, 40);
+    ck_assert(describe(first, &is_future, &lag, &whole));
+    ck_assert(!is_future);
+    ck_assert_int_eq(lag, 0);
+    ck_assert_int_eq(alter(paths[third], "a", 0), 0);
+    node_world_pass(&world, 100);
+    ck_assert(!describe(second, &is_future, &lag, &size));
+    ck_assert(describe(third, &is_future, &lag, &size));
+    produce(topic, 0, 40, 42);
+    ck_assert_int_eq(alter(paths[first], "a", 0), 0);
+    node_world_pass(&world, 100);
+    ck_assert(!describe(third, &is_future, &lag, &size));
+    ck_assert_ptr_null(hosted_of(topic, 0)->move);
+    ck_assert_int_eq(alter(paths[third], "a", 0), 0);
+    await_dir(topic, 0, third);
+    ck_assert(!describe(first, &is_future, &lag, &size));
+    ck_assert(describe(third, &is_future, &lag, &size));
+    ck_assert(!is_future);
+    ck_assert_int_ge(size, whole);
+    produce(topic, 0, 42, 50);
+    sim_node_stop(&world.node);
+    sim_node_start(&world.node);
+    node_world_pass(&world, 100);
+    ck_assert_uint_eq(dir_of(topic, 0), third);
+    produce(topic, 0, 50, 52);
+    node_world_end(&world);
+}
+END_TEST
+
+/* Several at once, under load, with a stop in between: they go on after the start, and each is where it was sent. */
+START_TEST(moves_go_on_after_a_start)
+{
+    struct uuid topic;
+    uint32_t to[4];
+
+    begin(3, "replica.alter.log.dirs.io.max.bytes.per.second=100000");
+    topic = node_create_topic(&world, "a", 4, NULL);
+    for (int32_t i = 0; i < 4; i++)
+        produce(topic, i, 0, 30);
+    node_world_pass(&world, 100);
+    for (int32_t i = 0; i < 4; i++) {
+        to[i] = (dir_of(topic, i) + 1) % 3;
+        ck_assert_int_eq(alter(paths[to[i]], "a", i), 0);
+    }
+    node_world_pass(&world, 100);
+    sim_node_stop(&world.node);
+    sim_node_start(&world.node);
+    for (int32_t i = 0; i < 4; i++)
+        produce(topic, i, 30, 40);
+    node_world_pass(&world, 20000);
+    for (int32_t i = 0; i < 4; i++) {
+        if (dir_of(topic, i) != to[i]) /* it had not begun when the node stopped */
+            ck_assert_int_eq(alter(paths[to[i]], "a", i), 0);
+        await_dir(topic, i, to[i]);
+        produce(topic, i, 40, 41);
+    }
+    node_world_end(&world);
+}
+END_TEST
+
+/* What is made later goes where it was wished, once. */
+START_TEST(a_partition_to_come_has_its_place)
+{
+    struct uuid topic;
+
+    begin(4, NULL);
+    for (int32_t i = 0; i < 5; i++)
+        ck_assert_int_eq(alter("/last", "later", i), err_wire(ERR_UNKNOWN_TOPIC_OR_PARTITION));
+    node_world_pass(&world, 10);
+    topic = node_create_topic(&world, "later", 5, NULL);
+    for (int32_t i = 0; i < 5; i++)
+        ck_assert_uint_eq(dir_of(topic, i), 2);
+    node_world_end(&world);
+}
+END_TEST
+
+/* Killed, or without power, at any moment of a move: everything acknowledged and synced is there, in one place. */
+START_TEST(a_kill_leaves_it_in_one_place)
+{
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct uuid topic;
+        uint32_t from = 0;
+        uint32_t to = 0;
+        int64_t next = 0;
+        enum err err = ERR_OK;
+
+        begin(seed, seed % 3 == 0 ? "replica.alter.log.dirs.io.max.bytes.per.second=200000" : NULL);
+        topic = node_create_topic(&world, "a", 1, "flush.messages=1", NULL);
+        produce(topic, 0, 0, 20);
+        node_world_pass(&world, 50);
+        from = dir_of(topic, 0);
+        to = (from + 1) % 3;
+        ck_assert_int_eq(alter(paths[to], "a", 0), 0);
+        node_world_pass(&world, (int64_t)(seed % 7));
+        if (seed % 5 == 0)
+            produce(topic, 0, 20, 22);
+        next = seed % 5 == 0 ? 22 : 20;
+        sim_node_kill(&world.node, seed % 2 == 0);
+        sim_node_start(&world.node);
+        ck_assert_int_eq(node_produce(&world, 0, topic, 0, RECORD_BYTES, &err), next);
+        await_dir(topic, 0, dir_of(topic, 0));
+        ck_assert(dir_of(topic, 0) == from || dir_of(topic, 0) == to);
+        ck_assert(sim_node_serves(&world.node, topic, 0, next + 1));
+        node_world_end(&world);
+    }
+}
+END_TEST
+
+static void copy_file(const char *from, const char *to, const char *name)
+{
+    char old[256];
+    char new[256];
+    struct bytes content;
+
+    (void)snprintf(old, sizeof(old), "%s/a-0/%s", from, name);
+    (void)snprintf(new, sizeof(new), "%s/a-0/%s", to, name);
+    content = sim_fs_peek(&world.disk, old);
+    sim_fs_poke(&world.disk, new, content);
+}
+
+/* An operator has copied a partition's directory: the one that the metadata names counts, whatever their order in
+ * log.dirs; the other is kept aside. */
+START_TEST(of_two_the_metadata_choose)
+{
+    struct uuid topic;
+
+    begin(5, NULL);
+    topic = node_create_topic(&world, "a", 1, NULL);
+    produce(topic, 0, 0, 5);
+    node_world_pass(&world, 100);
+    for (uint32_t to = 0; to < 3; to++) {
+        uint32_t at = 0;
+        struct fs_info info;
+        char path[64];
+
+        if (dir_of(topic, 0) != to)
+            ck_assert_int_eq(alter(paths[to], "a", 0), 0);
+        await_dir(topic, 0, to);
+        at = (to + 1) % 3;
+        produce(topic, 0, 5 + 2 * (int64_t)to, 6 + 2 * (int64_t)to);
+        sim_node_stop(&world.node);
+        ck_assert_int_eq(fs_mkdir(&world.disk.fs, at == 0 ? "/data/a-0" : at == 1 ? "/more/a-0" : "/last/a-0"), ERR_OK);
+        copy_file(paths[to], paths[at], "00000000000000000000.log");
+        copy_file(paths[to], paths[at], "partition.metadata");
+        sim_node_start(&world.node);
+        ck_assert_uint_eq(dir_of(topic, 0), to);
+        (void)snprintf(path, sizeof(path), "%s/a-0", paths[at]);
+        ck_assert_int_eq(fs_stat(&world.disk.fs, path, &info), ERR_NOT_FOUND);
+        produce(topic, 0, 6 + 2 * (int64_t)to, 7 + 2 * (int64_t)to);
+    }
+    node_world_end(&world);
+}
+END_TEST
+
+RUN_TESTS("handle_alter_log_dirs", bad_requests_are_refused, a_move_is_seen_replaced_and_ended,
+          moves_go_on_after_a_start, a_partition_to_come_has_its_place, a_kill_leaves_it_in_one_place,
+          of_two_the_metadata_choose)
