@@ -10,6 +10,7 @@ from harness.runner import Different, ottla_only
 from .configs import test_configs_of_a_topic, test_configs_of_brokers, test_topic_alter  # noqa: F401
 from .delete_records import test_delete_records  # noqa: F401
 from .log_dirs import test_log_dirs  # noqa: F401
+from .moves import test_alter_log_dirs_codes, test_reassign_log_dirs  # noqa: F401
 
 NEEDS = ("kafka",)
 

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "broker/handlers.h"
 #include "protocol/gen/alter_configs.h"
+#include "protocol/gen/alter_partition_reassignments.h"
 #include "protocol/gen/alter_replica_log_dirs.h"
 #include "protocol/gen/api_keys.h"
 #include "protocol/gen/api_versions.h"
@@ -27,6 +28,7 @@
 #include "protocol/gen/list_config_resources.h"
 #include "protocol/gen/list_groups.h"
 #include "protocol/gen/list_offsets.h"
+#include "protocol/gen/list_partition_reassignments.h"
 #include "protocol/gen/metadata.h"
 #include "protocol/gen/offset_commit.h"
 #include "protocol/gen/offset_delete.h"
@@ -113,6 +115,10 @@ static const struct api table[] = {
       bound_by_frame, THROTTLE(delete_groups_response), handle_delete_groups, MESSAGES(delete_groups) },
     { API_INCREMENTAL_ALTER_CONFIGS, "IncrementalAlterConfigs", 0, 0, 1, BOTH, GATE(MAY_ALTER_CONFIGS, ON_TOPIC), QUOTA_REQUEST, false, true, NULL,
       bound_by_frame, THROTTLE(incremental_alter_configs_response), handle_incremental_alter_configs, MESSAGES(incremental_alter_configs) },
+    { API_ALTER_PARTITION_REASSIGNMENTS, "AlterPartitionReassignments", 0, 0, 1, BOTH, GATE(MAY_ALTER, ON_CLUSTER), QUOTA_REQUEST, false, true, NULL,
+      bound_by_frame, THROTTLE(alter_partition_reassignments_response), handle_alter_partition_reassignments, MESSAGES(alter_partition_reassignments) },
+    { API_LIST_PARTITION_REASSIGNMENTS, "ListPartitionReassignments", 0, 0, 0, BOTH, GATE(MAY_DESCRIBE, ON_CLUSTER), QUOTA_REQUEST, false, true, NULL,
+      bound_by_frame, THROTTLE(list_partition_reassignments_response), handle_list_partition_reassignments, MESSAGES(list_partition_reassignments) },
     { API_OFFSET_DELETE, "OffsetDelete", 0, 0, 0, ON_BROKER, GATE(MAY_DELETE, ON_GROUP), QUOTA_REQUEST, false, false, NULL,
       bound_by_frame, THROTTLE(offset_delete_response), handle_offset_delete, MESSAGES(offset_delete) },
     { API_UPDATE_FEATURES, "UpdateFeatures", 0, 0, 2, BOTH, GATE(MAY_ALTER, ON_CLUSTER), QUOTA_REQUEST, false, true, NULL,

@@ -492,6 +492,7 @@ enum err broker_new(const struct broker_env *env, const struct config *config, s
     rng_fill(env->rng, random, sizeof(random));
     broker->incarnation = uuid_from_random(random);
     arena_init(&broker->sequence_arena, BROKER_SEQUENCE_BYTES_MAX);
+    arena_init(&broker->offline.arena, BROKER_SEQUENCE_BYTES_MAX);
     map_init(&broker->stored, rng_u64(env->rng), BROKER_STORED_MAX);
     err = make_all(broker, message);
     if (err == ERR_OK) {
@@ -530,6 +531,7 @@ void broker_free(struct broker *broker)
     partition_notes_free(broker->checkpoints.notes);
     mem_free(broker->dirs_text);
     arena_deinit(&broker->sequence_arena);
+    arena_deinit(&broker->offline.arena);
     mem_free(broker);
 }
 

@@ -87,6 +87,16 @@ struct checkpoints {
     enum err err;
 };
 
+/* Log directories that have failed are told to the controller (shard_dirs.c); controller loop. */
+struct dirs_offline {
+    struct loop_task task; /* another one */
+    struct metadata_call call;
+    struct arena arena;
+    struct uuid ids[BROKER_LOG_DIRS_MAX];
+    _Atomic(bool) posted;
+    bool asking;
+};
+
 enum broker_state {
     BROKER_NEW,
     BROKER_STARTING,
@@ -152,6 +162,7 @@ struct broker {
     bool loaded;             /* the partitions are the metadata's */
     _Atomic(bool) undecided; /* a partition lies in two directories: the start ends, and changes nothing more */
     struct checkpoints checkpoints;
+    struct dirs_offline offline;
     void (*space_idle)(struct broker *broker); /* asked for by the stop, told once no space is being looked at */
     struct loop_timer heartbeat_timer;
     _Atomic(int64_t) broker_epoch;

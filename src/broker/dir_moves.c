@@ -236,6 +236,18 @@ void dir_moves_forget(struct hosted *hosted)
     move_free(move);
 }
 
+void dir_moves_target_failed(struct hosted *hosted, uint32_t dir)
+{
+    struct dir_move *move = hosted->move;
+
+    if (move == NULL || move->to != dir)
+        return;
+    if (move != hosted->shard->moves.running)
+        log_error(&hosted->shard->broker->log, "move ended, its directory has failed topic_id=%s partition=%" PRId32,
+                  uuid_format(hosted->topic_id).text, hosted->index);
+    (void)!dir_moves_ask(hosted, hosted->dir); /* takes no memory */
+}
+
 bool dir_moves_is_deciding(const struct hosted *hosted)
 {
     return hosted->move != NULL && hosted->move->deciding;

@@ -34,6 +34,8 @@ MUST_CHECK enum err dir_moves_ask(struct hosted *hosted, uint32_t dir);
 void dir_moves_go_on(struct shard *shard);
 /* The partition goes: what has not begun is forgotten; what has ends with it. */
 void dir_moves_forget(struct hosted *hosted);
+/* A directory has failed: a move there ends. */
+void dir_moves_target_failed(struct hosted *hosted, uint32_t dir);
 /* The last part of a move is under way: the metadata are about to be told by it. */
 bool dir_moves_is_deciding(const struct hosted *hosted);
 

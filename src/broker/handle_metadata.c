@@ -84,7 +84,8 @@ static bool fill_partition(struct request *request, const struct image_partition
     out->replica_nodes_count = row->replica_count;
     out->isr_nodes_count = row->isr_count;
     for (uint32_t i = 0; i < row->replica_count; i++)
-        if (!is_alive(request->image, row->replicas[i]))
+        if (!is_alive(request->image, row->replicas[i]) ||
+            !image_directory_is_online(request->image, row->replicas[i], row->directories[i]))
             out->offline_replicas[out->offline_replicas_count++] = row->replicas[i];
     return true;
 }

@@ -9,6 +9,7 @@
 #include "broker/request.h"
 
 api_handle_fn handle_alter_configs;
+api_handle_fn handle_alter_partition_reassignments;
 api_handle_fn handle_alter_replica_log_dirs;
 api_handle_fn handle_api_versions;
 api_handle_fn handle_consumer_group_describe;
@@ -32,6 +33,7 @@ api_handle_fn handle_leave_group;
 api_handle_fn handle_list_config_resources;
 api_handle_fn handle_list_groups;
 api_handle_fn handle_list_offsets;
+api_handle_fn handle_list_partition_reassignments;
 api_handle_fn handle_metadata;
 api_handle_fn handle_offset_commit;
 api_handle_fn handle_offset_delete;

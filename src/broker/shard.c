@@ -213,7 +213,8 @@ enum err shard_lookup(struct shard *shard, struct uuid topic_id, int32_t index, 
         return ERR_UNKNOWN_TOPIC_ID;
     if (index < 0 || (uint32_t)index >= topic->partition_count)
         return ERR_UNKNOWN_TOPIC_OR_PARTITION;
-    return hosted != NULL && hosted->failed ? ERR_KAFKA_STORAGE_ERROR : ERR_NOT_LEADER_OR_FOLLOWER;
+    return hosted != NULL && (hosted->failed || shard->dirs[hosted->dir].failed) ? ERR_KAFKA_STORAGE_ERROR
+                                                                                 : ERR_NOT_LEADER_OR_FOLLOWER;
 }
 
 bool shard_knows(const struct shard *shard, int64_t version)

@@ -17,7 +17,68 @@ static void fail_dir(struct loop_task *task)
 
         if (hosted->partition != NULL && hosted->dir == dir->dir)
             partition_fail(hosted->partition, ERR_KAFKA_STORAGE_ERROR);
+        else if (hosted->partition != NULL)
+            dir_moves_target_failed(hosted, dir->dir);
     }
+}
+
+/* --- the controller --- */
+
+static void tell_offline(struct broker *broker);
+
+static void told_offline(struct metadata_call *call)
+{
+    struct broker *broker = LIST_ENTRY(call, struct broker, offline.call);
+    uint32_t count = 0;
+
+    broker->offline.asking = false;
+    if (call->request.err != ERR_OK) /* with the next that fails, or the next start */
+        log_warn(&broker->log, "failed directories not told to the controller err=%s", err_name(call->request.err));
+    for (uint32_t i = 0; i < broker->dir_count; i++)
+        count += atomic_load(&broker->dirs[i].failed);
+    if (count != call->request.broker_heartbeat.offline_count)
+        tell_offline(broker);
+}
+
+/* All that have failed so far: what is told again changes nothing. */
+static void tell_offline(struct broker *broker)
+{
+    struct dirs_offline *offline = &broker->offline;
+    uint32_t count = 0;
+
+    if (offline->asking || atomic_load(&broker->state) != BROKER_SERVING)
+        return;
+    for (uint32_t i = 0; i < broker->dir_count; i++)
+        if (atomic_load(&broker->dirs[i].failed))
+            offline->ids[count++] = broker->dirs[i].id;
+    offline->asking = true;
+    arena_reset(&offline->arena);
+    offline->call = (struct metadata_call){.home = broker->env.controller, .done = told_offline};
+    offline->call.request.type = CONTROLLER_BROKER_HEARTBEAT;
+    offline->call.request.arena = &offline->arena;
+    offline->call.request.broker_heartbeat = (struct broker_heartbeat){
+        .broker_id = broker->node_id,
+        .broker_epoch = atomic_load(&broker->broker_epoch),
+        .metadata_offset = image_offset(metadata_node_image(broker->metadata)),
+        .offline = offline->ids,
+        .offline_count = count,
+    };
+    metadata_node_call(broker->metadata, &offline->call);
+}
+
+static void dir_is_offline(struct loop_task *task)
+{
+    struct broker *broker = LIST_ENTRY(task, struct broker, offline.task);
+
+    atomic_store(&broker->offline.posted, false);
+    tell_offline(broker);
+}
+
+static void offline_post(struct broker *broker)
+{
+    broker->offline.task.run = dir_is_offline;
+    if (!atomic_exchange(&broker->offline.posted, true))
+        loop_post(broker->env.controller, &broker->offline.task);
 }
 
 static bool all_dirs_failed(const struct broker *broker)
@@ -52,6 +113,8 @@ void shard_storage_failed(void *context, const char *log_dir, enum err err)
         broker_fail(broker, "every log directory has failed");
     else if (i == broker->metadata_dir)
         broker_fail(broker, "the log directory that holds the metadata has failed");
+    else
+        offline_post(broker); /* what lies there is led by nobody then */
 }
 
 uint32_t shard_choose_dir(const struct shard *shard)

@@ -94,12 +94,8 @@ static bool is_among(const struct uuid *ids, uint32_t count, struct uuid id)
 
 bool step_directory_is_online(const struct step *step, int32_t broker_id, struct uuid directory)
 {
-    const struct image_broker *broker = image_broker(step->image, broker_id);
-
-    if (image_directory_is_reserved(directory) || broker == NULL || broker->directory_count == 0)
-        return true;
     return !is_among(step->offline, step->offline_count, directory) &&
-           is_among(broker->directories, broker->directory_count, directory);
+           image_directory_is_online(step->image, broker_id, directory);
 }
 
 enum err step_directories_offline(struct step *step, const struct image_broker *broker, const struct uuid *offline,

@@ -146,6 +146,9 @@ struct bytes image_config(const struct image *image, enum config_resource_type t
 
 /* Ids that name no directory (kraft.md "Identity"): not known, to be chosen, lost. */
 bool image_directory_is_reserved(struct uuid id);
+/* Whether a replica there can be had, as far as the broker's registration tells: it names the directory, or the
+ * replica's is not known. */
+bool image_directory_is_online(const struct image *image, int32_t broker_id, struct uuid directory);
 
 /* The finalised level; 0 when it is not finalised. metadata.version 0: nothing was activated yet. */
 int16_t image_feature(const struct image *image, struct bytes name);

@@ -75,6 +75,18 @@ bool image_directory_is_reserved(struct uuid id)
     return id.bytes[UUID_BYTES - 1] < 100;
 }
 
+bool image_directory_is_online(const struct image *image, int32_t broker_id, struct uuid directory)
+{
+    const struct image_broker *broker = image_broker(image, broker_id);
+
+    if (image_directory_is_reserved(directory) || broker == NULL || broker->directory_count == 0)
+        return true;
+    for (uint32_t i = 0; i < broker->directory_count; i++)
+        if (uuid_equal(broker->directories[i], directory))
+            return true;
+    return false;
+}
+
 /* Records below metadata.version 17 have no directories: each replica's is then not known (MIGRATING, all zero). */
 static enum err put_with_directories(struct image_edit *edit, const struct image_topic *topic, uint32_t id,
                                      struct image_partition *from, uint32_t directory_count)

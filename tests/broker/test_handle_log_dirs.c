@@ -137,6 +137,11 @@ static uint32_t dir_of(struct uuid topic, int32_t index)
     return shard_hosted(home, topic, index)->dir;
 }
 
+static int32_t leader_of(struct uuid topic, int32_t index)
+{
+    return image_partition(shard_home(world.node.broker, topic, index)->image, topic, index)->leader;
+}
+
 static int32_t partition_in(struct uuid topic, int32_t count, uint32_t dir)
 {
     for (int32_t i = 0; i < count; i++)
@@ -173,6 +178,12 @@ START_TEST(a_failed_directory_leaves_the_others_serving)
             ck_assert_int_eq(err, dir_of(topic, i) == 1 ? ERR_KAFKA_STORAGE_ERROR : ERR_OK);
             ck_assert_int_eq(offset, dir_of(topic, i) == 1 ? -1 : 1);
         }
+        node_world_pass(&world, 100); /* the controller is told: nobody leads what lies there */
+        for (int32_t i = 0; i < 6; i++) {
+            ck_assert_int_eq(leader_of(topic, i), dir_of(topic, i) == 1 ? IMAGE_LEADER_NONE : 1);
+            (void)node_produce(&world, 0, topic, i, 100, &err);
+            ck_assert_int_eq(err, dir_of(topic, i) == 1 ? ERR_KAFKA_STORAGE_ERROR : ERR_OK);
+        }
         later = node_create_topic(&world, "b", 4, NULL);
         for (int32_t i = 0; i < 4; i++) {
             ck_assert_uint_ne(dir_of(later, i), 1);
@@ -191,8 +202,10 @@ START_TEST(a_failed_directory_leaves_the_others_serving)
         ck_assert(world.node.broker->dirs[0].clean);
         ck_assert(!world.node.broker->dirs[1].clean);
         ck_assert(world.node.broker->dirs[2].clean);
-        for (int32_t i = 0; i < 6; i++)
+        for (int32_t i = 0; i < 6; i++) {
+            ck_assert_int_eq(leader_of(topic, i), 1); /* the directory is back */
             ck_assert_int_ge(node_produce(&world, 0, topic, i, 100, &err), 1);
+        }
         node_world_end(&world);
     }
 }
