@@ -161,6 +161,9 @@ static enum err final_prepare(struct log_moving *moving)
         err = log_sync_plan_make(log, LOG_SYNC_FINAL, &moving->plan);
     if (err != ERR_OK)
         return err;
+    for (uint32_t i = 0; i < moving->copied_count; i++)
+        if (log->segment_count > 0 && moving->copied[i].base_offset == log_last_segment(log)->base_offset)
+            moving->last_from = moving->copied[i].size;
     /* It writes index entries of these once more. */
     for (uint32_t i = 0; i < moving->plan.file_count; i++)
         for (uint32_t j = 0; j < moving->copied_count; j++)
@@ -246,9 +249,18 @@ static void take_over(struct log_moving *moving)
     for (uint32_t i = 0; i < log->segment_count; i++) {
         struct segment *segment = log->segments[i];
 
+        bool is_open = segment->file != NULL && segment->indexed && moving->last != NULL;
+
         log_file_close(log, segment);
-        segment_drop_indexes(segment);
-        segment->written_from = segment->size; /* what was copied is verified before it is served */
+        if (i + 1 < log->segment_count || !is_open) {
+            segment_drop_indexes(segment);
+            segment->written_from = segment->size; /* what was copied is verified before it is served */
+            continue;
+        }
+        if (segment->written_from < moving->last_from) /* of what was written just now the copy is as good as ours */
+            segment->written_from = moving->last_from;
+        log_file_opened(log, segment, moving->last);
+        moving->last = NULL;
     }
     mem_free(log->dir);
     log->dir = moving->place_dir;

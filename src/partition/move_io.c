@@ -373,6 +373,18 @@ static enum err name_give(struct log_moving *moving)
     return err == ERR_OK ? at_target(moving, sync_dir(moving, moving->op->to->log_dir)) : err;
 }
 
+/* The end of the log as it lies there now. Whoever finds none opens it when it is wanted. */
+static void last_open(struct log_moving *moving)
+{
+    struct log_path path;
+
+    if (moving->source_count == 0)
+        return;
+    log_path_segment(&path, moving->place_dir, moving->sources[moving->source_count - 1].base_offset, SEGMENT_LOG);
+    if (fs_open(fs_of(moving), path.text, FS_READ | FS_WRITE, &moving->last) != ERR_OK)
+        moving->last = NULL;
+}
+
 static enum err final(struct log_moving *moving)
 {
     enum err err = log_sync_plan_run(moving->log->env, moving->from_dir, &moving->plan);
@@ -396,7 +408,11 @@ static enum err final(struct log_moving *moving)
         err = at_target(moving, log_moved_mark_write(fs_of(moving), moving->future_dir, &moving->mark));
     if (err == ERR_OK)
         err = at_target(moving, sync_dir(moving, moving->future_dir));
-    return err == ERR_OK ? name_give(moving) : err;
+    if (err == ERR_OK)
+        err = name_give(moving);
+    if (err == ERR_OK)
+        last_open(moving);
+    return err;
 }
 
 static enum err leave(struct log_moving *moving)
@@ -478,6 +494,8 @@ void move_io_run(struct log_moving *moving)
 void move_io_close(struct log_moving *moving)
 {
     files_close(moving);
+    fs_file_drop(moving->last);
+    moving->last = NULL;
     mem_free(moving->buffer);
     moving->buffer = NULL;
 }
