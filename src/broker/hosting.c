@@ -70,6 +70,8 @@ static enum err choose(const struct shard *shard, const struct image_topic *topi
     }
     if (choice->at != NULL)
         atomic_store(&choice->at->claimed, true);
+    if (choice->unfinished != NULL && choice->at != NULL && choice->unfinished->dir == choice->at->dir)
+        choice->unfinished = NULL; /* of no use to anybody: it is given up */
     if (choice->unfinished != NULL)
         atomic_store(&choice->unfinished->claimed, true);
     return ERR_OK;

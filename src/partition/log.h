@@ -307,7 +307,8 @@ struct log_move {
     /* Bytes a second, as of now; 0: as fast as it goes. May be NULL. */
     double (*rate)(const struct log_move *op);
     /* Both directories have all of the log, which is held: the metadata is to say that it is in the new one. Once that
-     * is known, or refused, partition_log_move_committed is to be called; ERR_NOT_CONTROLLER: neither is known. */
+     * is known, or refused, partition_log_move_committed is to be called; ERR_KAFKA_STORAGE_ERROR: neither is
+     * known. */
     void (*commit)(struct log_move *op);
     void (*moved_now)(struct log_move *op); /* the log is in the new directory from here on; its env is `to` */
     void (*done)(struct log_move *op);

@@ -281,7 +281,7 @@ void partition_log_move_committed(struct log_move *op, enum err err)
 
     assert(moving->stage == MOVE_COMMIT && moving->running);
     moving->running = false;
-    if (err == ERR_NOT_CONTROLLER) {
+    if (err == ERR_KAFKA_STORAGE_ERROR) { /* the metadata log failed over it */
         /* Whether it is written nobody knows: to go on in either directory might be to go on in the wrong one. */
         log_error(log->env->log, "move not known to be committed topic=%s partition=%" PRId32 " to_dir=%s", log->topic,
                   log->partition, op->to->log_dir);

@@ -152,7 +152,7 @@ START_TEST(an_unknown_outcome_fails_the_log)
     size_t size = 0;
     uint8_t *before = begin(&log, 1, &size);
 
-    moving.commit_err = ERR_NOT_CONTROLLER;
+    moving.commit_err = ERR_KAFKA_STORAGE_ERROR;
     move_world_run(&world, log, &other, &moving);
     ck_assert(partition_log_failed(log));
     world_crash(&world, log, true);
