@@ -203,8 +203,8 @@ def unit(suite):
 
 SIM_SEEDS = '1-1000'
 SIM_SEEDS_ASAN = '1-300'
-SIM_SCENARIOS = ('topics_come_and_go', 'impatient_clients', 'full_disk', 'failed_sync', 'power_cuts')
-SIM_SCENARIO_SEEDS = '1-25'
+SIM_SCENARIOS = {'topics_come_and_go': '1-25', 'impatient_clients': '1-25', 'full_disk': '1-25', 'failed_sync': '1-25',
+                 'power_cuts': '1-25', 'groups_crowd': '1-1000'}
 
 
 def simulation(suite):
@@ -219,9 +219,9 @@ def simulation(suite):
                [release, '--seeds', SIM_SEEDS, '--also', 'tests/sim/seeds', '--seconds', str(int(seconds)), '--write', hashes], 'sim-release')
     suite.step(f'the same traces, seeds {SIM_SEEDS_ASAN}, ASan and UBSan',
                [asan, '--seeds', SIM_SEEDS_ASAN, '--seconds', str(int(seconds)), '--expect', hashes], 'sim-asan', counts=False)
-    for scenario in SIM_SCENARIOS:
-        suite.step(f'{scenario}, seeds {SIM_SCENARIO_SEEDS}, release build',
-                   [release, '--scenario', scenario, '--seeds', SIM_SCENARIO_SEEDS, '--seconds', str(int(seconds / 5))],
+    for scenario, seeds in SIM_SCENARIOS.items():
+        suite.step(f'{scenario}, seeds {seeds}, release build',
+                   [release, '--scenario', scenario, '--seeds', seeds, '--seconds', str(int(seconds / 5))],
                    f'sim-{scenario}', counts=False)
     for log in ('sim-release', 'sim-asan', *(f'sim-{scenario}' for scenario in SIM_SCENARIOS)):
         with open(os.path.join(LOGS, log + '.log'), encoding='utf-8', errors='replace') as file:

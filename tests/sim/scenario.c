@@ -9,6 +9,8 @@ const struct sim_scenario sim_scenarios[] = {
     {"full_disk", "the disk fills up and has room again", full_disk_run},
     {"failed_sync", "a sync fails: nothing is acknowledged behind it until the node has started again",
      failed_sync_run},
+    {"groups_crowd", "members of groups come, go, stall and lie about the past; their coordinator dies and comes back",
+     groups_crowd_run},
     {"power_cuts", "acknowledged means synced, and the power goes again and again", power_cuts_run},
 };
 const uint32_t sim_scenario_count = sizeof(sim_scenarios) / sizeof(sim_scenarios[0]);

@@ -33,5 +33,6 @@ void impatient_clients_run(uint64_t seed, bool chatty, struct sim_outcome *outco
 void full_disk_run(uint64_t seed, bool chatty, struct sim_outcome *outcome);
 void power_cuts_run(uint64_t seed, bool chatty, struct sim_outcome *outcome);
 void failed_sync_run(uint64_t seed, bool chatty, struct sim_outcome *outcome);
+void groups_crowd_run(uint64_t seed, bool chatty, struct sim_outcome *outcome);
 
 #endif

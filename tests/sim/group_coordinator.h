@@ -1,0 +1,54 @@
+/*
+ * group_coordinator: a coordinator of groups in the simulated world: the real core, on a log that is a list of records
+ * in batches, committed a while after they were written. It dies and comes back, from its records alone, which it may
+ * find compacted; what was not committed may be gone then. A write may fail in the middle of a step.
+ *
+ * Holds  at every record: an offset that is committed is not below the one before it, but in an explicit reset.
+ */
+#ifndef OTTLA_TESTS_SIM_GROUP_COORDINATOR_H
+#define OTTLA_TESTS_SIM_GROUP_COORDINATOR_H
+
+#include "coordinator/groups.h"
+#include "sim/sim.h"
+
+enum { COORDINATOR_TOPICS = 4, COORDINATOR_PARTITIONS_MAX = 8 };
+
+struct group_record {
+    uint32_t batch;
+    bool reset; /* written by somebody who meant to go back */
+    struct bytes key, value;
+};
+
+struct group_coordinator {
+    struct sim *sim;
+    struct group_settings settings;
+    struct group_topics topics;
+    struct group_topic table[COORDINATOR_TOPICS]; /* 0 partitions: not there */
+    char names[COORDINATOR_TOPICS][8];
+    uint8_t lives;         /* of all topics, for their ids */
+    struct groups *groups; /* NULL: down */
+    struct step step;
+    struct step_sink sink;
+    struct group_record *records;
+    uint32_t record_count;
+    uint32_t record_room;
+    uint32_t batches;   /* whole ones */
+    uint32_t committed; /* of them */
+    bool resetting;
+    uint32_t fail_in;     /* records; 0: no failure */
+    struct list answered; /* in this step */
+    struct list held;     /* until what they saw is committed */
+    struct sim_event tick, commit, start;
+    uint64_t crashes, failures, written;
+};
+
+void group_coordinator_open(struct group_coordinator *coordinator, struct sim *sim);
+void group_coordinator_close(struct group_coordinator *coordinator);
+/* op->op.done runs later, or at once with ERR_NOT_COORDINATOR while it is down. */
+void group_coordinator_ask(struct group_coordinator *coordinator, struct group_op *op);
+/* 0 partitions: deletes it; it comes back as another. */
+void group_coordinator_topic(struct group_coordinator *coordinator, uint32_t topic, uint32_t partitions);
+/* It goes, and is back after a while. crash: what is not committed may be lost. */
+void group_coordinator_stop(struct group_coordinator *coordinator, bool crash);
+
+#endif

@@ -1,0 +1,82 @@
+/*
+ * group_crowd: clients of one simulated coordinator of groups, each a state machine as a consumer of the classic
+ * protocol is one: it joins, leads or follows, syncs, beats, commits what it has read, leaves; and it stalls, vanishes,
+ * comes back under its name, says again what it said in a generation that is over, and hears its answers late or never.
+ *
+ * Holds  in a generation a partition has one owner; a member is given what its leader gave it, once that is committed.
+ */
+#ifndef OTTLA_TESTS_SIM_GROUP_CROWD_H
+#define OTTLA_TESTS_SIM_GROUP_CROWD_H
+
+#include "sim/group_coordinator.h"
+#include "sim/scenario.h"
+
+enum { CROWD_GROUPS = 3, CROWD_MEMBERS = 12, MEMBER_ID_BYTES = 96 };
+
+struct group_crowd;
+struct crowd_call;
+
+enum member_state {
+    MEMBER_OUT,     /* it will join */
+    MEMBER_JOINING, /* waits for an answer to JoinGroup */
+    MEMBER_SYNCING,
+    MEMBER_IN,   /* it has an assignment, possibly empty */
+    MEMBER_GONE, /* left or dead; comes back while the load goes on */
+};
+
+/* What a member knows of one generation. */
+struct member_view {
+    char id[MEMBER_ID_BYTES];
+    int32_t generation;
+    bool owned[COORDINATOR_TOPICS][COORDINATOR_PARTITIONS_MAX];
+    int64_t positions[COORDINATOR_TOPICS][COORDINATOR_PARTITIONS_MAX]; /* -1: not asked for yet */
+};
+
+struct crowd_member {
+    struct group_crowd *crowd;
+    uint32_t number;
+    uint32_t group;
+    char label[8];
+    char instance[8]; /* "": dynamic */
+    enum member_state state;
+    uint32_t topics;  /* bits: what it subscribes to */
+    uint32_t flavour; /* of its user data: another one is another subscription */
+    int16_t join_version;
+    int32_t session_ms, rebalance_ms;
+    struct member_view now;
+    struct member_view before; /* of a generation that is over; id "": none */
+    bool fresh;                /* positions are to be asked for */
+    int64_t seen_version;      /* of the metadata, when it led last */
+    struct crowd_call *call;   /* that it waits for */
+    int64_t last_arrival_ns;   /* what it sends arrives in that order */
+    struct sim_event act;      /* the next thing it does */
+    struct sim_event patience; /* for call */
+};
+
+/* Who owns a partition in the newest generation that anybody was told of. */
+struct crowd_owner {
+    int32_t generation;
+    uint32_t member; /* 1 + number of a member: a static one is who its name says */
+};
+
+struct group_crowd {
+    struct sim sim;
+    struct group_coordinator coordinator;
+    struct crowd_member members[CROWD_MEMBERS];
+    struct crowd_owner owners[CROWD_GROUPS][COORDINATOR_TOPICS][COORDINATOR_PARTITIONS_MAX];
+    int32_t omitted[CROWD_GROUPS]; /* the generation in which a leader forgot somebody */
+    struct sim_event trouble;
+    bool over; /* no more trouble */
+    bool chatty;
+    uint32_t calls; /* under way */
+    uint64_t commits, assignments, refusals;
+    struct crowd_call *closing;
+};
+
+void crowd_member_open(struct crowd_member *member, struct group_crowd *crowd, uint32_t number);
+/* The next thing happens within that time. */
+void crowd_member_soon(struct crowd_member *member, int64_t ms_max);
+/* Someone meant to go back: an administrator sets the offsets of a group to 0; possible only while it is empty. */
+void crowd_reset_offsets(struct group_crowd *crowd, uint32_t group);
+
+#endif
