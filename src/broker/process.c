@@ -25,6 +25,7 @@ enum {
     DESCRIPTORS_WANTED = 20000,
     DESCRIPTORS_OWN = 32, /* of the process itself: loops, pipes, the log */
     CGROUP_TEXT_BYTES = 32,
+    COMPANION_LOOK_NS = 100 * 1000 * 1000,
     QUIET_LOOK_NS = 250 * 1000 * 1000, /* how often we look whether a burst is over */
     QUIET_CPU_US_MAX = 10 * 1000,      /* of processor time since the last look: nothing is going on */
     BURST_CPU_US_MIN = 50 * 1000,      /* since memory was given back last: worth it */
@@ -32,8 +33,9 @@ enum {
     STOP_SECONDS_MAX = 30,             /* after so long, or a later signal, the process ends as it is */
 };
 
-#define MEMORY_SHARE_DIVISOR 3 /* of what the machine gives: the rest is for files' pages and the metadata */
-#define MEMORY_BYTES_MAX     ((uint64_t)1024 * 1024 * 1024)
+#define COMPANION_STOP_NS_MAX (INT64_C(6) * 1000 * 1000 * 1000) /* longer than a coordinator lets anybody wait */
+#define MEMORY_SHARE_DIVISOR  3 /* of what the machine gives: the rest is for files' pages and the metadata */
+#define MEMORY_BYTES_MAX      ((uint64_t)1024 * 1024 * 1024)
 
 /* A loop and its thread's crash ring. */
 struct worker {
@@ -60,7 +62,11 @@ struct process {
     struct crash_ring ring;
     struct io_pool *io_pool;
     struct net *net;
-    struct worker *workers; /* the last is the controller's */
+    struct worker *workers; /* the reactors', the controller's, the companion's */
+    uint32_t reactor_count;
+    const struct process_companion *companion; /* NULL: none is wanted */
+    void *companion_state;
+    _Atomic(bool) companion_stopped;
     struct loop **loops;
     uint32_t worker_count;
     uint32_t started;
@@ -189,14 +195,17 @@ static enum err make_workers(struct process *process)
     int32_t wanted = config_int(process->config, CONFIG_OTTLA_REACTORS);
     int64_t spin_ns = config_int(process->config, CONFIG_OTTLA_SPIN_US) * INT64_C(1000);
     uint32_t reactors = wanted > 0 ? (uint32_t)wanted : cpu_count();
+    uint32_t workers = 0;
 
     if (reactors >= BROKER_REACTORS_MAX)
         reactors = BROKER_REACTORS_MAX - 1;
-    process->workers = mem_calloc(reactors + 1, sizeof(*process->workers));
-    process->loops = mem_calloc(reactors + 1, sizeof(struct loop *));
+    process->reactor_count = reactors;
+    workers = reactors + 1 + (process->companion != NULL ? 1 : 0);
+    process->workers = mem_calloc(workers, sizeof(*process->workers));
+    process->loops = mem_calloc(workers, sizeof(struct loop *));
     if (process->workers == NULL || process->loops == NULL)
         return ERR_NOMEM;
-    for (uint32_t i = 0; i <= reactors; i++) {
+    for (uint32_t i = 0; i < workers; i++) {
         char name[CRASH_NAME_BYTES_MAX];
         struct reactor_config config = {
             .name = name,
@@ -209,7 +218,10 @@ static enum err make_workers(struct process *process)
         };
         enum err err = ERR_OK;
 
-        (void)snprintf(name, sizeof(name), i < reactors ? "reactor-%u" : "controller", i);
+        if (i < reactors)
+            (void)snprintf(name, sizeof(name), "reactor-%u", i);
+        else
+            (void)snprintf(name, sizeof(name), "%s", i == reactors ? "controller" : process->companion->name);
         err = reactor_new(&config, &process->workers[i].reactor);
         if (err != ERR_OK)
             return err;
@@ -333,6 +345,48 @@ static bool announce(struct process *process)
 
 /* ---- the calling thread ---- */
 
+static bool start_companion(struct process *process)
+{
+    struct process_companion_env env = {
+        .config = process->config,
+        .net = process->net,
+        .clock = &process->clock,
+        .log = &process->log,
+        .broker = process->broker,
+    };
+    char message[BROKER_MESSAGE_CHARS] = "";
+    enum err err = ERR_OK;
+
+    if (process->companion == NULL)
+        return true;
+    env.loop = process->loops[process->reactor_count + 1];
+    err = process->companion->start(&env, &process->companion_state, message);
+    if (err != ERR_OK)
+        complain(process, message[0] != '\0' ? message : err_text(err));
+    return err == ERR_OK;
+}
+
+static void companion_stopped(void *context)
+{
+    struct process *process = context;
+
+    atomic_store(&process->companion_stopped, true);
+    (void)kill(getpid(), SIGNAL_FROM_LOOP);
+}
+
+/* Its last questions are answered; what cannot be for too long is answered by the stop of the node. */
+static void stop_companion(struct process *process)
+{
+    int64_t until_ns = clock_mono_ns(&process->clock) + COMPANION_STOP_NS_MAX;
+    struct timespec patience = {.tv_nsec = COMPANION_LOOK_NS};
+
+    if (process->companion_state == NULL)
+        return;
+    process->companion->stop(process->companion_state, companion_stopped, process);
+    while (!atomic_load(&process->companion_stopped) && clock_mono_ns(&process->clock) < until_ns)
+        (void)sigtimedwait(&process->signals, NULL, &patience);
+}
+
 /* Whether the node came up. */
 static bool wait_for_start(struct process *process, bool *asked_to_stop)
 {
@@ -345,7 +399,7 @@ static bool wait_for_start(struct process *process, bool *asked_to_stop)
         return false;
     }
     if (process->err == ERR_OK)
-        return announce(process);
+        return start_companion(process) && announce(process);
     complain(process, process->message);
     return false;
 }
@@ -426,6 +480,7 @@ static int run(struct process *process)
     if (served)
         wait_for_signal(process);
     (void)!notify_service_manager(process->options->notify_socket, "STOPPING=1");
+    stop_companion(process);
     broker_stop(process->broker, stop_told, process);
     clean = wait_for_stop(process);
     if (!clean)
@@ -494,8 +549,8 @@ static enum err make_all(struct process *process, char message[BROKER_MESSAGE_CH
         return err;
     env.net = process->net;
     env.reactors = process->loops;
-    env.reactor_count = process->worker_count - 1;
-    env.controller = process->loops[process->worker_count - 1];
+    env.reactor_count = process->reactor_count;
+    env.controller = process->loops[process->reactor_count];
     err = broker_new(&env, config, &process->broker, message);
     return err == ERR_OK ? start_workers(process) : err;
 }
@@ -509,6 +564,8 @@ static void process_free(struct process *process)
     }
     for (uint32_t i = 0; i < process->started; i++)
         reactor_join(process->workers[i].reactor);
+    if (atomic_load(&process->companion_stopped))
+        process->companion->release(process->companion_state);
     broker_free(process->broker);
     socket_net_free(process->net);
     io_pool_free(process->io_pool);
@@ -529,6 +586,8 @@ int process_serve(const struct config *config, const struct process_options *opt
         return status;
     process->config = config;
     process->options = options;
+    if (options->companion != NULL && options->companion->is_wanted(config))
+        process->companion = options->companion;
     clock_init_real(&process->clock);
     rng_init_real(&process->rng);
     fs_init_real(&process->fs);

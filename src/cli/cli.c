@@ -63,7 +63,7 @@ static int help(int argc, char **argv)
     return EXIT_SUCCESS;
 }
 
-int cli_run(int argc, char **argv)
+int cli_run(int argc, char **argv, const struct process_companion *companion)
 {
     const struct command *command = NULL;
 
@@ -84,5 +84,7 @@ int cli_run(int argc, char **argv)
             fputs(command->help, stdout);
             return EXIT_SUCCESS;
         }
+    if (command->run_beside != NULL)
+        return command->run_beside(argc - 2, argv + 2, companion);
     return command->run(argc - 2, argv + 2);
 }

@@ -8,7 +8,9 @@
 
 enum { EXIT_USAGE = 2 }; /* the command line or the configuration is not usable */
 
-/* Runs one command; returns the exit code. */
-int cli_run(int argc, char **argv);
+struct process_companion;
+
+/* Runs one command; returns the exit code. companion: what `ottla serve` runs beside the broker; NULL: nothing. */
+int cli_run(int argc, char **argv, const struct process_companion *companion);
 
 #endif

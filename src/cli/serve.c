@@ -123,9 +123,9 @@ static enum err configure(struct config *config, const struct arguments *argumen
     return refused;
 }
 
-static int run(int argc, char **argv)
+static int run(int argc, char **argv, const struct process_companion *companion)
 {
-    struct arguments arguments = {.options = {.notify_socket = getenv("NOTIFY_SOCKET")}};
+    struct arguments arguments = {.options = {.notify_socket = getenv("NOTIFY_SOCKET"), .companion = companion}};
     struct config *config = NULL;
     int status = EXIT_USAGE;
 
@@ -165,5 +165,5 @@ const struct command command_serve = {
             "\n"
             "Signals: SIGTERM and SIGINT stop cleanly (answer, sync, mark), SIGUSR1 writes a report of all\n"
             "threads. Exit: 0 after a clean stop, 2 when arguments or configuration are not usable, 1 otherwise.\n",
-    .run = run,
+    .run_beside = run,
 };

@@ -211,8 +211,9 @@ void partition_log_find_aborted(struct partition_log *log, struct log_aborted_fi
 enum { LOG_FIND_MAX_TIMESTAMP = -1 };
 
 struct log_find {
-    int64_t timestamp; /* in: the first record at or after it, ms; LOG_FIND_MAX_TIMESTAMP: the first that has the
-                          greatest, even if it lies below the start in a segment that is there still */
+    int64_t timestamp;  /* in: the first record at or after it, ms; INT64_MIN: of any time; LOG_FIND_MAX_TIMESTAMP: the
+                           first that has the greatest */
+    int64_t offset_min; /* in: of those at or above it */
     void (*done)(struct log_find *op);
     /* out */
     enum err err;          /* ERR_CORRUPT_MESSAGE, ERR_KAFKA_STORAGE_ERROR, ERR_NOMEM, ERR_CLOSED */

@@ -216,7 +216,7 @@ static void find_on(struct partition_log *log, struct log_find *op)
     job->index_interval_bytes = log->config.index_interval_bytes;
     job->file = segment->file == NULL ? NULL : fs_file_keep(segment->file);
     job->timestamp = op->wanted_timestamp;
-    job->offset_min = first_offset(log, op->timestamp == LOG_FIND_MAX_TIMESTAMP);
+    job->offset_min = log->start_offset > op->offset_min ? log->start_offset : op->offset_min;
     job->offset = -1;
     job->start_known = segment->indexed;
     if (segment->indexed)
@@ -233,7 +233,7 @@ static void find_on(struct partition_log *log, struct log_find *op)
 static void find_begin(struct partition_log *log, struct log_find *op)
 {
     op->wanted_timestamp = op->timestamp;
-    op->next_offset = log->start_offset;
+    op->next_offset = log->start_offset > op->offset_min ? log->start_offset : op->offset_min;
     if (op->timestamp == LOG_FIND_MAX_TIMESTAMP) {
         for (uint32_t i = 0; i < log->segment_count; i++) {
             if (log->segments[i]->max_timestamp > op->wanted_timestamp) {

@@ -201,11 +201,13 @@ enum {
     PARTITION_OFFSET_EARLIEST_LOCAL = -4,
     PARTITION_OFFSET_LATEST_TIERED = -5,
     PARTITION_OFFSET_EARLIEST_PENDING_UPLOAD = -6,
+    PARTITION_OFFSET_NEXT = -100, /* ours, not a client's: the first record at or above offset_min, with its time */
 };
 
 struct partition_offsets {
     /* in */
-    int64_t timestamp; /* ms, or one of the above */
+    int64_t timestamp;  /* ms, or one of the above */
+    int64_t offset_min; /* PARTITION_OFFSET_NEXT */
     enum partition_isolation isolation;
     int32_t current_leader_epoch; /* -1: not checked */
     uint32_t max_num_offsets;     /* ListOffsets v0 only: 0 asks for one offset, else for a list */

@@ -28,9 +28,9 @@ static void was_found(struct log_find *find)
     complete(op, find->err);
 }
 
-static void find(struct partition_offsets *op, int64_t timestamp)
+static void find(struct partition_offsets *op, int64_t timestamp, int64_t offset_min)
 {
-    op->find = (struct log_find){.timestamp = timestamp, .done = was_found};
+    op->find = (struct log_find){.timestamp = timestamp, .offset_min = offset_min, .done = was_found};
     partition_log_find(op->partition->log, &op->find);
 }
 
@@ -110,13 +110,16 @@ void partition_offsets_start(struct partition_offsets *op)
         answer(op, -1, -1);
         return;
     case PARTITION_OFFSET_MAX_TIMESTAMP:
-        find(op, LOG_FIND_MAX_TIMESTAMP);
+        find(op, LOG_FIND_MAX_TIMESTAMP, 0);
+        return;
+    case PARTITION_OFFSET_NEXT:
+        find(op, INT64_MIN, op->offset_min);
         return;
     default:
         if (op->timestamp < 0)
             complete(op, ERR_UNSUPPORTED_VERSION);
         else
-            find(op, op->timestamp);
+            find(op, op->timestamp, 0);
     }
 }
 
