@@ -125,6 +125,13 @@ def produce_frame(topic, batches, acks=1):
     return frame(0, 7, body)
 
 
+def produce_parts(topic, index, batch):
+    """The same for one partition, acks=1, as two pieces: ten thousand frames may share one batch."""
+    body = struct.pack(">hhii", -1, 1, 60000, 1) + text(topic) + struct.pack(">iii", 1, index, len(batch))
+    head = frame(0, 7, body)[4:]
+    return struct.pack(">i", len(head) + len(batch)) + head, batch
+
+
 def produce_answer(answer):
     """[(topic, partition, error, base offset)] of an answer to one topic."""
     size, = struct.unpack(">h", answer[8:10])
@@ -142,7 +149,7 @@ def produce_answer(answer):
 
 class Pump:
     """A process that sends frames in turn, `window` of them unanswered, until it is told to stop, `rounds` are over or
-    the broker goes. frames: [(bytes, records in each of its batches)]."""
+    the broker goes. frames: [(bytes or pieces of them, records in each of its batches)]."""
 
     def __init__(self, node, frames, window=4, rounds=None, pause=0.0):
         self.where, self.frames, self.window, self.rounds, self.pause = node, frames, window, rounds, pause
@@ -161,7 +168,8 @@ class Pump:
                 while not self.stopping.is_set() or waiting:
                     while len(waiting) < self.window and not self.stopping.is_set() and (limit is None or sent < limit):
                         data, size = self.frames[sent % len(self.frames)]
-                        connection.sendall(data)
+                        for piece in data if isinstance(data, tuple) else (data,):
+                            connection.sendall(piece)
                         waiting.append((size, time.monotonic()))
                         sent += 1
                     if not waiting:
