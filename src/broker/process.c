@@ -1,6 +1,5 @@
 #include "broker/process.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/long_turn.h"
+#include "broker/process_share.h"
 #include "net/io_pool.h"
 #include "net/notify.h"
 #include "net/reactor.h"
@@ -22,9 +22,6 @@
 enum {
     STDERR = 2,
     SIGNAL_FROM_LOOP = SIGUSR2, /* a loop has something to say to the calling thread */
-    DESCRIPTORS_WANTED = 20000,
-    DESCRIPTORS_OWN = 32, /* of the process itself: loops, pipes, the log */
-    CGROUP_TEXT_BYTES = 32,
     COMPANION_LOOK_NS = 100 * 1000 * 1000,
     QUIET_LOOK_NS = 250 * 1000 * 1000, /* how often we look whether a burst is over */
     QUIET_CPU_US_MAX = 10 * 1000,      /* of processor time since the last look: nothing is going on */
@@ -34,8 +31,6 @@ enum {
 };
 
 #define COMPANION_STOP_NS_MAX (INT64_C(6) * 1000 * 1000 * 1000) /* longer than a coordinator lets anybody wait */
-#define MEMORY_SHARE_DIVISOR  3 /* of what the machine gives: the rest is for files' pages and the metadata */
-#define MEMORY_BYTES_MAX      ((uint64_t)1024 * 1024 * 1024)
 
 /* A loop and its thread's crash ring. */
 struct worker {
@@ -90,64 +85,6 @@ static enum log_level level_of(const char *name)
     return LOG_INFO;
 }
 
-static uint32_t cpu_count(void)
-{
-    cpu_set_t set;
-
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof(set), &set) != 0)
-        return 1;
-    return CPU_COUNT(&set) > 0 ? (uint32_t)CPU_COUNT(&set) : 1;
-}
-
-/* The limit of the control group, where there is one. */
-static uint64_t cgroup_bytes(struct process *process)
-{
-    char text[CGROUP_TEXT_BYTES] = "";
-    struct fs_file *file = NULL;
-    size_t got = 0;
-    uint64_t bytes = UINT64_MAX;
-
-    if (fs_open(&process->fs, "/sys/fs/cgroup/memory.max", FS_READ, &file) != ERR_OK)
-        return bytes;
-    if (fs_read(file, 0, text, sizeof(text) - 1, &got) == ERR_OK && got > 0 && text[0] >= '0' && text[0] <= '9')
-        bytes = strtoull(text, NULL, 10);
-    fs_file_drop(file);
-    return bytes;
-}
-
-static uint64_t memory_share(struct process *process)
-{
-    struct rlimit limit;
-    uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t group = cgroup_bytes(process);
-
-    if (group < bytes)
-        bytes = group;
-    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < bytes)
-        bytes = limit.rlim_cur;
-    bytes /= MEMORY_SHARE_DIVISOR;
-    return bytes < MEMORY_BYTES_MAX ? bytes : MEMORY_BYTES_MAX;
-}
-
-/* As many as we are allowed and can use. */
-static uint32_t raise_descriptors(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return 0;
-    if (limit.rlim_cur < DESCRIPTORS_WANTED && limit.rlim_max > limit.rlim_cur) {
-        limit.rlim_cur = limit.rlim_max < DESCRIPTORS_WANTED ? limit.rlim_max : DESCRIPTORS_WANTED;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
-        if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-            return 0;
-    }
-    if (limit.rlim_cur > DESCRIPTORS_WANTED)
-        limit.rlim_cur = DESCRIPTORS_WANTED;
-    return limit.rlim_cur > 2 * DESCRIPTORS_OWN ? (uint32_t)limit.rlim_cur - DESCRIPTORS_OWN : DESCRIPTORS_OWN;
-}
-
 static void report_to_message(void *context, bool fatal, const char *line)
 {
     if (fatal)
@@ -194,7 +131,7 @@ static enum err make_workers(struct process *process)
 {
     int32_t wanted = config_int(process->config, CONFIG_OTTLA_REACTORS);
     int64_t spin_ns = config_int(process->config, CONFIG_OTTLA_SPIN_US) * INT64_C(1000);
-    uint32_t reactors = wanted > 0 ? (uint32_t)wanted : cpu_count();
+    uint32_t reactors = wanted > 0 ? (uint32_t)wanted : process_cpu_count();
     uint32_t workers = 0;
 
     if (reactors >= BROKER_REACTORS_MAX)
@@ -531,8 +468,8 @@ static enum err make_all(struct process *process, char message[BROKER_MESSAGE_CH
         .log_level = (enum log_level)process->log.level,
         .failed = failed,
         .context = process,
-        .memory_bytes_max = memory_share(process),
-        .descriptors_max = raise_descriptors(),
+        .memory_bytes_max = process_memory_share(&process->fs),
+        .descriptors_max = process_raise_descriptors(),
         .working_dir = getcwd(process->working_dir, sizeof(process->working_dir)),
     };
     enum err err = check_advertised(process, message);

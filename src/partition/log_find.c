@@ -216,7 +216,9 @@ static void find_on(struct partition_log *log, struct log_find *op)
     job->index_interval_bytes = log->config.index_interval_bytes;
     job->file = segment->file == NULL ? NULL : fs_file_keep(segment->file);
     job->timestamp = op->wanted_timestamp;
-    job->offset_min = log->start_offset > op->offset_min ? log->start_offset : op->offset_min;
+    job->offset_min = first_offset(log, op->timestamp == LOG_FIND_MAX_TIMESTAMP);
+    if (job->offset_min < op->offset_min)
+        job->offset_min = op->offset_min;
     job->offset = -1;
     job->start_known = segment->indexed;
     if (segment->indexed)
