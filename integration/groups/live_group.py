@@ -63,8 +63,8 @@ def main(bootstrap, topic, group, protocol, count, partitions):
         member.start()
     pause, settled = threading.Event(), 0
     while settled < 10:                                                  # two seconds without a change
-        held = sum(member.held for member in members)
-        settled = settled + 1 if held == partitions else 0
+        held = [member.held for member in members]
+        settled = settled + 1 if sum(held) == partitions and min(held) > 0 else 0
         pause.wait(0.2)
     marks = [len(member.events) for member in members]
     print("ready", flush=True)
