@@ -92,13 +92,13 @@ void classic_answer_join(struct classic_member *member, struct step *step, bool 
     step_answer(step, &op->op);
 }
 
-static void refuse(struct step *step, struct group_op *op, enum err err, struct bytes member_id, bool null_protocol)
+static void refuse(struct step *step, struct group_op *op, enum err err, struct bytes member_id)
 {
     struct join_group_response *out = op->response;
 
     join_group_response_init(out);
     out->error_code = err_wire(err);
-    if (null_protocol && op->version >= NULL_PROTOCOL_SINCE)
+    if (op->version >= NULL_PROTOCOL_SINCE)
         out->protocol_name = (struct bytes){0};
     op->op.err = arena_copy(op->arena, member_id, &out->member_id);
     step_answer(step, &op->op);
@@ -109,7 +109,7 @@ void classic_refuse_join(struct classic_member *member, struct step *step, enum 
     struct group_op *op = take_join(member);
 
     if (op != NULL)
-        refuse(step, op, err, member_id, err == ERR_FENCED_INSTANCE_ID);
+        refuse(step, op, err, member_id);
 }
 
 static void wait_to_join(struct classic_member *member, struct step *step, struct group_op *op)
@@ -303,7 +303,7 @@ static void join_new(struct classic_group *classic, struct step *step, struct gr
     if (err != ERR_OK)
         fail(step, op, err);
     else
-        refuse(step, op, ERR_MEMBER_ID_REQUIRED, id, false);
+        refuse(step, op, ERR_MEMBER_ID_REQUIRED, id);
 }
 
 static void rejoin(struct classic_member *member, struct step *step, struct group_op *op,
@@ -337,11 +337,11 @@ static void join_known(struct classic_group *classic, struct step *step, struct 
     }
     err = classic_member_check(classic, in->member_id, in->group_instance_id, &member);
     if (err != ERR_OK) {
-        refuse(step, op, err, in->member_id, true);
+        refuse(step, op, err, in->member_id);
         return;
     }
     if (classic->state == CLASSIC_EMPTY)
-        refuse(step, op, ERR_UNKNOWN_MEMBER_ID, in->member_id, false);
+        refuse(step, op, ERR_UNKNOWN_MEMBER_ID, in->member_id);
     else if (classic->state == CLASSIC_PREPARING || !classic_member_matches(member, protocols, in->protocols_count) ||
              (classic->state == CLASSIC_STABLE && leads(member)))
         rejoin(member, step, op, protocols);
@@ -391,9 +391,9 @@ static void join(struct classic_group *classic, struct step *step, struct group_
         member = classic_member_find(classic, in->member_id);
         if (member != NULL)
             classic_drop_member(member, step);
-        refuse(step, op, ERR_GROUP_MAX_SIZE_REACHED, BYTES_LITERAL(""), false);
+        refuse(step, op, ERR_GROUP_MAX_SIZE_REACHED, BYTES_LITERAL(""));
     } else if (!speaks(classic, in, protocols)) {
-        refuse(step, op, ERR_INCONSISTENT_GROUP_PROTOCOL, in->member_id, false);
+        refuse(step, op, ERR_INCONSISTENT_GROUP_PROTOCOL, in->member_id);
     } else if (in->member_id.size == 0) {
         join_new(classic, step, op, protocols);
     } else {
@@ -438,7 +438,7 @@ void classic_join(struct groups *groups, struct step *step, struct group_op *op)
     enum err err = check(groups, op);
 
     if (err != ERR_OK) {
-        refuse(step, op, err, in->member_id, false);
+        refuse(step, op, err, in->member_id);
         return;
     }
     if (group != NULL && group->kind == GROUP_CONSUMER) {
@@ -456,7 +456,7 @@ void classic_join(struct groups *groups, struct step *step, struct group_op *op)
             group = NULL;
     }
     if (group == NULL && in->member_id.size > 0) {
-        refuse(step, op, ERR_UNKNOWN_MEMBER_ID, in->member_id, false);
+        refuse(step, op, ERR_UNKNOWN_MEMBER_ID, in->member_id);
         return;
     }
     err = group == NULL ? begin_group(groups, step, op->group_id, &classic) : classic_of_group(group, &classic);

@@ -139,7 +139,7 @@ struct bytes classic_select_protocol(const struct classic_group *classic)
 
 /* ---- members ---- */
 
-/* One block: the array, then names and bytes. Names that come again are left out, as Kafka's collection does. */
+/* One block: the array, then names and bytes. Names that come again are left out. */
 static enum err copy_protocols(uint64_t seed, const struct classic_protocol *from, uint32_t count,
                                struct classic_protocol **protocols, uint32_t *kept)
 {

@@ -20,7 +20,7 @@ static bool passes(struct bytes word, const struct bytes *filter, uint32_t count
 
 static struct bytes kind_name(const struct group *group)
 {
-    return group->kind == GROUP_CONSUMER ? BYTES_LITERAL("Consumer") : BYTES_LITERAL("Classic");
+    return group->kind == GROUP_CONSUMER ? BYTES_LITERAL("consumer") : BYTES_LITERAL("classic");
 }
 
 static struct bytes protocol_type(const struct group *group)

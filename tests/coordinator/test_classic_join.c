@@ -429,7 +429,7 @@ START_TEST(a_long_name)
 }
 END_TEST
 
-/* A name that comes twice counts once, the first one, as in Kafka's collection. */
+/* A name that comes twice counts once, the first one. (Apache Kafka 4.4 never answers such a request.) */
 START_TEST(a_protocol_twice)
 {
     struct classic_client a = {.label = "a", .protocols = "range=first,range=second"};

@@ -1,0 +1,255 @@
+"""Runs a sequence: its requests over connections of their own, and the answers as they came, with ids as names."""
+
+import itertools
+import re
+import select
+import struct
+import time
+
+from wire.client import Client
+
+WAIT_SECONDS = 0.3                  # JoinGroup or SyncGroup without an answer by then waits for somebody
+ANSWER_SECONDS = 10                 # everything else is answered
+LAST_SECONDS = 0.5
+_groups = itertools.count(1)
+UNHEARD_ID = re.compile("-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")     # of one who was not told that it joined
+DROPPED = ("ThrottleTimeMs", "AuthorizedOperations", "ClientHost")
+
+
+class Actor:
+    """One client: a connection, and what it has learnt."""
+
+    def __init__(self, broker, name):
+        self.name = name
+        self.connection = Client(broker, client_id=name)
+        self.member = ""
+        self.generation = -1
+        self.lives = 0
+
+
+class Script:
+    """One sequence against one broker."""
+
+    def __init__(self, broker, topics):
+        self.broker = broker
+        self.topics = topics
+        self.prefix = f"s{next(_groups)}-"
+        self.actors = {}
+        self.names = {}             # of member ids
+        self.answers = []
+
+    def run(self, text):
+        """The answers, as lists that JSON can hold."""
+        try:
+            for line in filter(None, (part.strip() for part in text.split(";"))):
+                self.line(line)
+            deadline = time.monotonic() + LAST_SECONDS
+            while any(actor.connection.awaited for actor in self.actors.values()) and time.monotonic() < deadline:
+                self.gather(0.05)
+            for actor in self.actors.values():
+                self.answers += [[actor.name, api, "waits"] for api, _, _ in actor.connection.awaited]
+        finally:
+            for actor in self.actors.values():
+                actor.connection.close()
+        # Of what several hear at once nobody can say who heard it first: each has an order of its own.
+        return sorted(([who, what, self.plain(reply)] for who, what, reply in self.answers), key=lambda one: one[0])
+
+    def line(self, line):
+        who, verb, *words = line.split()
+        if who not in self.actors:
+            self.actors[who] = Actor(self.broker, who)
+        actor = self.actors[who]
+        self.gather(WAIT_SECONDS, actor)        # one that was only slow has its answer now
+        # What it asks on a connection where something waits is asked when that has its answer.
+        blocked = bool(actor.connection.awaited)
+        how = dict(word.split("=", 1) if "=" in word else (word, True) for word in words)
+        api, version, body = getattr(self, f"ask_{verb}")(actor, how)
+        actor.connection.send(api, version, body)
+        self.gather(WAIT_SECONDS if blocked or api in ("JoinGroup", "SyncGroup") else ANSWER_SECONDS, actor)
+
+    def gather(self, seconds, first=None):
+        """All answers that come until first has its own, or for that time; by name of who hears them."""
+        deadline = time.monotonic() + seconds
+        while True:
+            waiting = {actor.connection.socket: actor for actor in self.actors.values() if actor.connection.awaited}
+            left = deadline - time.monotonic()
+            if not waiting or left <= 0:
+                return
+            ready = select.select(list(waiting), [], [], left)[0]
+            if first is not None and first.connection.socket in ready:
+                time.sleep(0.04)    # what was answered with it is told with it
+                ready = select.select(list(waiting), [], [], 0)[0]
+            for actor in sorted((waiting[one] for one in ready), key=lambda one: one.name):
+                self.hear(actor)
+            if first is not None and not first.connection.awaited:
+                return
+
+    def hear(self, actor):
+        api, version, _ = actor.connection.awaited[0]
+        reply = actor.connection.receive()
+        if api == "JoinGroup":
+            if reply["MemberId"] and reply["MemberId"] not in self.names and reply["ErrorCode"] in (0, 79):
+                actor.lives += 1
+                self.names[reply["MemberId"]] = f"<{actor.name}{actor.lives}>"
+            if reply["ErrorCode"] in (0, 79):
+                actor.member = reply["MemberId"]
+            if reply["ErrorCode"] == 0:
+                actor.generation = reply["GenerationId"]
+        if api == "ListGroups":
+            reply["Groups"] = [group for group in reply["Groups"] if group["GroupId"].startswith(self.prefix)]
+        self.answers.append([actor.name, f"{api} {version}", reply])
+
+    def plain(self, value):
+        """As it can be compared: ids by name, lists of members in order, times left out."""
+        if isinstance(value, dict):
+            return {key: self.plain(each) for key, each in value.items() if key not in DROPPED}
+        if isinstance(value, (list, tuple)):
+            return sorted((self.plain(each) for each in value), key=str)
+        if isinstance(value, (bytes, bytearray)):
+            return value.decode("latin-1")
+        if isinstance(value, str):
+            for member, name in self.names.items():
+                value = value.replace(member, name)
+            return UNHEARD_ID.sub("-<uuid>", value.replace(self.prefix, ""))
+        return value
+
+    # ---- the verbs ----
+
+    def group(self, how):
+        return "" if how.get("group") == "" else self.prefix + how.get("group", "g")
+
+    def member(self, actor, how, key="member"):
+        said = how.get(key)
+        if said is None:
+            return actor.member
+        return self.actors[said].member if said in self.actors and self.actors[said].member else said
+
+    @staticmethod
+    def nullable(how, key, default):
+        value = how.get(key, default)
+        return None if value in ("null", "") and key in how and value == "null" else value
+
+    def identity(self, actor, version, how, since):
+        body = {"MemberId": self.member(actor, how)}
+        if version >= since:
+            body["GroupInstanceId"] = how.get("instance", getattr(actor, "instance", None)) or None
+        return body
+
+    def ask_join(self, actor, how):
+        version = int(how.get("v", 9))
+        if how.get("instance"):
+            actor.instance = how["instance"]
+            if actor.member and actor.generation < 0:
+                actor.member = ""
+        meta = how.get("meta", "m")
+        if meta.startswith("sub:"):
+            name = self.topics[meta[4:]].encode()
+            meta = struct.pack(">hih", 1, 1, len(name)) + name + struct.pack(">ii", -1, 0)
+        else:
+            meta = meta.encode()
+        names = [name for name in how.get("protocols", "range").split(",") if name]
+        body = {"GroupId": self.group(how), "SessionTimeoutMs": int(how.get("session", 10000)),
+                **self.identity(actor, version, how, 5), "ProtocolType": how.get("type", "consumer"),
+                "Protocols": [{"Name": name, "Metadata": meta} for name in names]}
+        if version >= 1:
+            body["RebalanceTimeoutMs"] = int(how.get("rebalance", 20000))
+        if version >= 8:
+            body["Reason"] = how.get("reason")
+        return "JoinGroup", version, body
+
+    def ask_sync(self, actor, how):
+        version = int(how.get("v", 5))
+        known = ("v", "gen", "member", "instance", "group", "type", "name")
+        shares = [{"MemberId": self.member(actor, {"member": key}), "Assignment": value.encode()}
+                  for key, value in how.items() if key not in known]
+        body = {"GroupId": self.group(how), "GenerationId": int(how.get("gen", actor.generation)),
+                **self.identity(actor, version, how, 3), "Assignments": shares}
+        if version >= 5:
+            body["ProtocolType"] = self.nullable(how, "type", "consumer")
+            body["ProtocolName"] = self.nullable(how, "name", "range")
+        return "SyncGroup", version, body
+
+    def ask_beat(self, actor, how):
+        version = int(how.get("v", 4))
+        return "Heartbeat", version, {"GroupId": self.group(how), "GenerationId": int(how.get("gen", actor.generation)),
+                                      **self.identity(actor, version, how, 3)}
+
+    def ask_leave(self, actor, how):
+        version = int(how.get("v", 5))
+        if version < 3:
+            return "LeaveGroup", version, {"GroupId": self.group(how), "MemberId": self.member(actor, how)}
+        members = []
+        for said in ([how.get("member", actor.name)] if "members" not in how else filter(None, how["members"].split(","))):
+            if said.startswith("@"):
+                members.append({"MemberId": "", "GroupInstanceId": said[1:]})
+            else:
+                who = self.actors[said].member if said in self.actors else "" if said == "none" else said
+                members.append({"MemberId": who, "GroupInstanceId": how.get("instance", getattr(actor, "instance", None)) or None})
+            if version >= 5:
+                members[-1]["Reason"] = how.get("reason")
+        return "LeaveGroup", version, {"GroupId": self.group(how), "Members": members}
+
+    def ask_describe(self, _, how):
+        version = int(how.get("v", 6))
+        body = {"Groups": [self.group(how)]}
+        if version >= 3:
+            body["IncludeAuthorizedOperations"] = False
+        return "DescribeGroups", version, body
+
+    def ask_list(self, _, how):
+        version = int(how.get("v", 5))
+        body = {}
+        if version >= 4:
+            body["StatesFilter"] = [one for one in how.get("states", "").split(",") if one]
+        if version >= 5:
+            body["TypesFilter"] = [one for one in how.get("types", "").split(",") if one]
+        return "ListGroups", version, body
+
+    def ask_delete(self, _, how):
+        return "DeleteGroups", 2, {"GroupsNames": [self.group(how)]}
+
+    def places(self, how):
+        """{topic: {partition: offset or None}} of t/0=5 or t/0,t/1."""
+        found = {}
+        for key, value in how.items():
+            for place in key.split(","):
+                if "/" in place:
+                    topic, partition = place.split("/")
+                    found.setdefault(self.topics.get(topic, topic), {})[int(partition)] = value
+        return found
+
+    def ask_commit(self, actor, how):
+        version = int(how.get("v", 9))
+        meta = "x" * int(how["metasize"]) if "metasize" in how else self.nullable(how, "meta", "")
+        def entry(partition, offset):
+            body = {"PartitionIndex": partition, "CommittedOffset": int(offset), "CommittedMetadata": meta}
+            if version >= 6:
+                body["CommittedLeaderEpoch"] = -1
+            return body
+        body = {"GroupId": self.group(how), "GenerationIdOrMemberEpoch": int(how.get("gen", actor.generation)),
+                **self.identity(actor, version, how, 7),
+                "Topics": [{"Name": topic, "Partitions": [entry(*one) for one in parts.items()]}
+                           for topic, parts in self.places(how).items()]}
+        if 2 <= version <= 4:
+            body["RetentionTimeMs"] = -1
+        return "OffsetCommit", version, body
+
+    def ask_fetch(self, actor, how):
+        version = int(how.get("v", 9))
+        topics = None if how.get("all") else [{"Name": topic, "PartitionIndexes": list(parts)}
+                                              for topic, parts in self.places(how).items()]
+        if version < 8:
+            body = {"GroupId": self.group(how), "Topics": topics}
+        else:
+            body = {"Groups": [{"GroupId": self.group(how), "Topics": topics}]}
+            if version >= 9:
+                body["Groups"][0]["MemberId"] = self.member(actor, how) if "member" in how else None
+                body["Groups"][0]["MemberEpoch"] = int(how.get("epoch", -1))
+        if version >= 7:
+            body["RequireStable"] = False
+        return "OffsetFetch", version, body
+
+    def ask_offsetdelete(self, _, how):
+        return "OffsetDelete", 0, {"GroupId": self.group(how), "Topics": [
+            {"Name": topic, "Partitions": [{"PartitionIndex": partition} for partition in parts]}
+            for topic, parts in self.places(how).items()]}

@@ -1,0 +1,86 @@
+"""The same requests to Apache Kafka and to Ottla, answer for answer: groups and their offsets (sequences.py)."""
+
+import difflib
+import json
+import os
+import time
+from pathlib import Path
+
+from harness.runner import Different
+from wire.client import Client
+
+from . import sequences
+from .script import Script
+
+NEEDS = ("kafka",)
+ANSWERS = Path(__file__).with_name("answers.json")
+LOAD_SECONDS = 30
+
+
+def await_coordinator(connection):
+    """The first use of a group makes the topic that groups are kept in."""
+    deadline = time.monotonic() + LOAD_SECONDS
+    while True:
+        found = connection.call("FindCoordinator", 4, {"KeyType": 0, "CoordinatorKeys": ["g"]})["Coordinators"][0]
+        if found["ErrorCode"] == 0:
+            reply = connection.call("OffsetFetch", 7, {"GroupId": "g", "Topics": None, "RequireStable": False})
+            if reply["ErrorCode"] == 0:
+                return
+        if time.monotonic() > deadline:
+            raise Different(f"no coordinator after {LOAD_SECONDS} s: {found}")
+        time.sleep(0.1)
+
+
+def lines(answers):
+    return [json.dumps(one, sort_keys=True) for one in answers]
+
+
+def as_text(wanted):
+    """JSON with an answer a line, so that a change of one is a diff of a line."""
+    families = []
+    for family, named in sorted(wanted.items()):
+        parts = [f" {json.dumps(name)}: [\n  " + ",\n  ".join(lines(answers)) + "\n ]" for name, answers in named.items()]
+        families.append(f"{json.dumps(family)}: {{\n" + ",\n".join(parts) + "\n}")
+    return "{\n" + ",\n".join(families) + "\n}\n"
+
+
+def run(env, family):
+    """All sequences of a family; what differs from what Apache Kafka answered is shown as a diff."""
+    wanted = json.loads(ANSWERS.read_text(encoding="utf-8")) if ANSWERS.exists() else {}
+    write = env.is_kafka and os.environ.get("OTTLA_WRITE_ANSWERS") == "1"
+    different = []
+    with env.own_broker(group_initial_rebalance_delay_ms=0, offsets_topic_num_partitions=1) as node, Client(node) as connection:
+        await_coordinator(connection)
+        topics = {short: connection.create(partitions=3, kind=f"groups-{family}") for short in ("t", "u")}
+        Script(node, topics).run(sequences.WARM)
+        for name, text in getattr(sequences, family).items():
+            plain = json.dumps(Script(node, topics).run(text))
+            for short, topic in topics.items():
+                plain = plain.replace(topic, short)
+            found = json.loads(plain)
+            env.see(name, found)
+            if write:
+                wanted.setdefault(family, {})[name] = found
+            elif found != wanted.get(family, {}).get(name):
+                different.append(name + "\n" + "\n".join(difflib.unified_diff(
+                    lines(wanted.get(family, {}).get(name, [])), lines(found), "Apache Kafka", node.name, lineterm="", n=0)))
+    if write:
+        wanted[family] = {name: wanted[family][name] for name in getattr(sequences, family)}
+        ANSWERS.write_text(as_text(wanted), encoding="utf-8")
+    if different:
+        raise Different(f"{len(different)} of {len(getattr(sequences, family))} sequences:\n" + "\n".join(different))
+
+
+def test_classic(env):
+    """JoinGroup, SyncGroup, Heartbeat, LeaveGroup, DescribeGroups: every version, every state, every refusal."""
+    run(env, "CLASSIC")
+
+
+def test_static(env):
+    """Static members, who comes back in which state, who is fenced (KIP-345, KIP-814)."""
+    run(env, "STATIC")
+
+
+def test_offsets(env):
+    """OffsetCommit, OffsetFetch, OffsetDelete, DeleteGroups, ListGroups."""
+    run(env, "OFFSETS")
