@@ -255,8 +255,11 @@ static enum err open_with_journals(const struct partition_env *env, const struct
     if (err != ERR_OK || spec->journals == NULL || spec->clean)
         return err;
     err = log_replay_journals(*log, spec->journals, &replayed);
-    if (err == ERR_OK && !replayed.changed)
+    if (err == ERR_OK && !replayed.changed) {
+        if (recovery != NULL)
+            recovery->entries_skipped = replayed.skipped;
         return ERR_OK;
+    }
     log_free(*log);
     if (err != ERR_OK)
         return err;

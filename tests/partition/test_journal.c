@@ -1,5 +1,6 @@
 /* Rule: what the journal says is on the disk comes back after a power cut, whatever the segments have lost, and never
  * anything else; a file that another build or another program wrote is told apart. */
+#include "base/big_endian.h"
 #include "base/mem.h"
 #include "partition/boot_mark.h"
 #include "partition/checkpoint.h"
@@ -262,6 +263,190 @@ START_TEST(what_was_cut_does_not_come_back)
 }
 END_TEST
 
+/* --- what is taken, and what is not --- */
+
+/* A journal made by hand: every field as it should be, but for what a test changes. */
+struct forged {
+    uint8_t bytes[16 * JOURNAL_BLOCK_BYTES];
+    size_t size;
+    struct journal_header header;
+    struct journal_group_header group; /* of the next group */
+};
+
+static void forge_begin(struct forged *forged)
+{
+    *forged = (struct forged){.size = JOURNAL_BLOCK_BYTES,
+                              .header = {.generation = 7, .random = 99, .file_bytes = sizeof(forged->bytes)},
+                              .group = {.generation = 7, .random = 99}};
+}
+
+/* A group of one entry: a batch at that offset, of that epoch. flip: a byte of the batch's value, before all checksums
+ * but the batch's. */
+static void forge_group(struct forged *forged, struct uuid topic_id, int64_t offset, int32_t epoch, bool flip)
+{
+    uint8_t *at = forged->bytes + forged->size + JOURNAL_GROUP_HEADER_BYTES;
+    size_t size = 0;
+    uint8_t *batch = make_batch(&(struct batch_make){.value_bytes = 100, .timestamp = offset}, &size);
+    struct journal_entry entry = {.type = JOURNAL_APPEND,
+                                  .topic_id = topic_id,
+                                  .leader_epoch = epoch,
+                                  .offset = offset,
+                                  .end_offset = offset + 1,
+                                  .previous_end = offset,
+                                  .body = bytes_of(batch, size)};
+
+    big_endian_store_u64(batch, (uint64_t)offset);
+    big_endian_store_u32(batch + BATCH_FIELD_LEADER_EPOCH, (uint32_t)epoch);
+    batch[size - 2] ^= flip;
+    forged->group.entries_bytes = (uint32_t)journal_entry_write(&entry, at);
+    forged->group.entry_count = 1;
+    (void)journal_entry_seal(at, forged->group.random, forged->group.number);
+    journal_group_header_write(&forged->group, forged->bytes + forged->size);
+    forged->size += journal_group_bytes(forged->group.entries_bytes);
+    forged->group.number++;
+    mem_free(batch);
+}
+
+/* The log ends at 1, in epoch 0; where it ends after a start with that journal. skipped: out, entries. */
+static int64_t end_with(struct forged *forged, struct uuid directory_id, uint32_t *skipped)
+{
+    struct journal_replay_options options = {
+        .fs = &world.disk.fs, .log = &world.log, .log_dir = "/data", .directory_id = directory_id};
+    struct partition_log_recovery recovery = {0};
+    struct partition_log *log = NULL;
+    int64_t end = 0;
+
+    world_begin(&world, 1);
+    log = world_log(&world);
+    (void)world_append(&world, log, &(struct batch_make){.value_bytes = 10});
+    ck_assert_int_eq(world_sync(&world, log), ERR_OK);
+    world_crash(&world, log, true);
+    journal_header_write(&forged->header, forged->bytes);
+    sim_fs_poke(&world.disk, "/data/ottla-journal-0-1", bytes_of(forged->bytes, sizeof(forged->bytes)));
+    ck_assert_int_eq(journal_replay_open(&options, &replay), ERR_OK);
+    world.spec.journals = replay;
+    ck_assert_int_eq(partition_log_open(&world.env, &world.spec, &log, &recovery), ERR_OK);
+    partition_log_adopt(log);
+    *skipped = recovery.entries_skipped;
+    end = partition_log_end_offset(log);
+    world_close(&world, log);
+    journal_replay_free(replay);
+    replay = NULL;
+    world_end(&world);
+    return end;
+}
+
+static const struct uuid mine = {{1, 2, 3, 4, 5, 6, 0x47, 8, 0x89, 10, 11, 12, 13, 14, 15, 16}}; /* world.spec's */
+static const struct uuid other = {{9, 2, 3, 4, 5, 6, 0x47, 8, 0x89, 10, 11, 12, 13, 14, 15, 16}};
+static const struct uuid none = {{0}};
+
+/* An entry applies only under the log's own topic id, where its offset and its epoch continue the log, and where its
+ * batches check. */
+START_TEST(only_what_continues_the_log_applies)
+{
+    static struct forged forged;
+    uint32_t skipped = 0;
+
+    forge_begin(&forged);
+    forge_group(&forged, mine, 1, 0, false);
+    forge_group(&forged, mine, 2, 4, false);
+    ck_assert_int_eq(end_with(&forged, none, &skipped), 3);
+    forge_begin(&forged);
+    forge_group(&forged, other, 1, 0, false);
+    ck_assert_int_eq(end_with(&forged, none, &skipped), 1);
+    ck_assert_uint_eq(skipped, 0);
+    forge_begin(&forged);
+    forge_group(&forged, mine, 5, 0, false);
+    ck_assert_int_eq(end_with(&forged, none, &skipped), 1);
+    ck_assert_uint_eq(skipped, 1);
+    forge_begin(&forged);
+    forge_group(&forged, mine, 1, -1, false);
+    ck_assert_int_eq(end_with(&forged, none, &skipped), 1);
+    ck_assert_uint_eq(skipped, 1);
+    forge_begin(&forged);
+    forge_group(&forged, mine, 1, 3, false);
+    forge_group(&forged, mine, 2, 2, false);
+    ck_assert_int_eq(end_with(&forged, none, &skipped), 2);
+    forge_begin(&forged);
+    forge_group(&forged, mine, 1, 0, true);
+    ck_assert_int_eq(end_with(&forged, none, &skipped), 1);
+    ck_assert_uint_eq(skipped, 1);
+}
+END_TEST
+
+/* What lies in a file from an earlier use of it is not taken, whatever of it looks new; nor is what a checksum refuses,
+ * nor another directory's journal. */
+START_TEST(only_one_use_of_a_file_counts)
+{
+    static struct forged forged;
+    uint32_t skipped = 0;
+    size_t second = 0;
+
+    forge_begin(&forged);
+    forge_group(&forged, mine, 1, 0, false);
+    forged.group.generation = 6;
+    forge_group(&forged, mine, 2, 0, false);
+    ck_assert_int_eq(end_with(&forged, none, &skipped), 2);
+    forge_begin(&forged);
+    forge_group(&forged, mine, 1, 0, false);
+    forged.group.random = 98;
+    forge_group(&forged, mine, 2, 0, false);
+    ck_assert_int_eq(end_with(&forged, none, &skipped), 2);
+    forge_begin(&forged);
+    forge_group(&forged, mine, 1, 0, false);
+    forged.group.number = 0; /* that number has been */
+    forge_group(&forged, mine, 2, 0, false);
+    ck_assert_int_eq(end_with(&forged, none, &skipped), 2);
+    for (int part = 0; part < 3; part++) { /* the header is new, its entry is of an earlier use; or damaged */
+        forge_begin(&forged);
+        forge_group(&forged, mine, 1, 0, false);
+        second = forged.size + JOURNAL_GROUP_HEADER_BYTES;
+        forge_group(&forged, mine, 2, 0, false);
+        if (part == 0)
+            (void)journal_entry_seal(forged.bytes + second, 98, 1);
+        else if (part == 1)
+            (void)journal_entry_seal(forged.bytes + second, 99, 0);
+        else
+            forged.bytes[second + JOURNAL_ENTRY_HEADER_BYTES + 1] ^= 1; /* outside the batch's own checksum */
+        ck_assert_int_eq(end_with(&forged, none, &skipped), 2);
+    }
+    forge_begin(&forged);
+    forge_group(&forged, mine, 1, 0, false);
+    second = forged.size;
+    forge_group(&forged, mine, 2, 0, false);
+    forged.bytes[second + 38] ^= 1; /* a byte of the group's header that nobody reads */
+    ck_assert_int_eq(end_with(&forged, none, &skipped), 2);
+    forge_begin(&forged);
+    forged.header.directory_id = mine;
+    forge_group(&forged, mine, 1, 0, false);
+    ck_assert_int_eq(end_with(&forged, mine, &skipped), 2);
+    ck_assert_int_eq(end_with(&forged, other, &skipped), 1);
+}
+END_TEST
+
+/* A cut, a deletion and a move make all before them history. */
+START_TEST(notes_make_history)
+{
+    static const enum journal_entry_type types[] = {JOURNAL_TRUNCATION, JOURNAL_DELETION, JOURNAL_MOVE};
+    static struct forged forged;
+    uint32_t skipped = 0;
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        struct journal_entry note = {
+            .type = types[i], .topic_id = mine, .leader_epoch = -1, .offset = 1, .end_offset = 1};
+        uint8_t *at = NULL;
+
+        forge_begin(&forged);
+        forge_group(&forged, mine, 1, 0, false);
+        at = forged.bytes + forged.size + JOURNAL_GROUP_HEADER_BYTES;
+        forged.group.entries_bytes = (uint32_t)journal_entry_write(&note, at);
+        (void)journal_entry_seal(at, forged.group.random, forged.group.number);
+        journal_group_header_write(&forged.group, forged.bytes + forged.size);
+        ck_assert_int_eq(end_with(&forged, none, &skipped), 1);
+    }
+}
+END_TEST
+
 /* An unknown version stops the start with a line. */
 START_TEST(a_later_version_is_refused)
 {
@@ -340,4 +525,5 @@ START_TEST(trust_follows_the_marks)
 END_TEST
 
 RUN_TESTS("journal", what_is_written_reads_back, nothing_synced_is_lost, a_failed_sync_promises_nothing,
-          what_was_cut_does_not_come_back, a_later_version_is_refused, trust_follows_the_marks)
+          what_was_cut_does_not_come_back, only_what_continues_the_log_applies, only_one_use_of_a_file_counts,
+          notes_make_history, a_later_version_is_refused, trust_follows_the_marks)

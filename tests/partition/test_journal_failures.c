@@ -499,6 +499,42 @@ START_TEST(only_power_cuts)
 }
 END_TEST
 
+/* What makes entries of an earlier run's journals history is not used again while those lie there: else they would come
+ * back behind the cut. */
+START_TEST(a_note_outlives_the_elders)
+{
+    struct cut cut = {.op = {.offset = 3, .done = was_cut}};
+
+    snprintf(when, sizeof(when), "elders");
+    script_state = 1;
+    begin(1);
+    ck_assert_int_eq(logs_open(), ERR_OK);
+    for (int i = 0; i < 20; i++) {
+        append(&ones[0]);
+        world_pass(&world, 3000000);
+        promised(&ones[0]);
+    }
+    ck_assert_int_eq(restart(true), ERR_OK);
+    ck_assert_int_eq(logs_open(), ERR_OK);
+    partition_log_truncate(ones[0].log, &cut.op);
+    world_run(&world, &cut.done);
+    ck_assert_int_eq(cut.op.err, ERR_OK);
+    judge_from(&ones[0], cut.op.offset, THERE, GONE);
+    ones[0].synced = cut.op.offset;
+    for (int i = 0; i < 120; i++) { /* every file many times over, were it for the other log alone */
+        append(&ones[1]);
+        world_pass(&world, i % 10 == 0 ? INT64_C(1100000000) : 3000000);
+    }
+    ck_assert_int_eq(restart(true), ERR_OK);
+    ck_assert_int_eq(logs_open(), ERR_OK); /* and looks at what is there */
+    ck_assert_int_eq(partition_log_end_offset(ones[0].log), cut.op.offset);
+    ck_assert_int_eq(elders_remove(), ERR_OK);
+    ck_assert_int_eq(logs_close(), ERR_OK);
+    world_end(&world);
+    forget();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("journal_failures");
@@ -508,6 +544,7 @@ int main(void)
 
     tcase_add_loop_test(tests, every_call_failing, 0, (int)(sizeof(faults) / sizeof(faults[0])));
     tcase_add_test(tests, only_power_cuts);
+    tcase_add_test(tests, a_note_outlives_the_elders);
     tcase_set_timeout(tests, 600);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);
