@@ -22,6 +22,7 @@ enum {
     FETCH_RESULT_BYTES_MAX = 4 * 1024 * 1024,    /* that one home copies for a fetch; the rest are file ranges, and what
                                                     finds no room comes with a later fetch */
     FETCH_PARTITIONS_MAX = 100 * 1000, /* of one session: what a frame can hold is more than anyone follows. Refused */
+    DESCRIBE_TURN_RESOURCES = 16,      /* of DescribeConfigs, in one turn of its loop: a few milliseconds */
     LEADER_IDS_MAX = 64,               /* named in one reply; further ones go without an address: it is a hint */
 
     /* --- one connection --- */

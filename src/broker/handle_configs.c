@@ -1,6 +1,7 @@
 /* DescribeConfigs: topics and brokers, each value with where it comes from and what would stand in its place. */
 #include <stdlib.h>
 
+#include "base/list.h"
 #include "broker/broker_internal.h"
 #include "broker/handlers.h"
 #include "broker/topic_config.h"
@@ -293,34 +294,70 @@ static enum err describe(struct description *to)
     }
 }
 
+/* A request for many resources, some of them in each turn: a topic takes some 0.2 ms, and a client may ask for all. */
+struct describing {
+    struct request *request;
+    const struct describe_configs_request *in;
+    struct describe_configs_response response;
+    uint32_t next;
+    struct loop_task task;
+};
+
+static enum err describe_one(struct describing *describing, uint32_t i)
+{
+    const struct describe_configs_resource *resource = &describing->in->resources[i];
+    struct description to = {describing->request, describing->in, resource, &describing->response.results[i]};
+    enum err err = ERR_OK;
+
+    describe_configs_result_init(to.out);
+    to.out->error_message = (struct bytes){0};
+    to.out->resource_type = resource->resource_type;
+    to.out->resource_name = resource->resource_name;
+    err = describe(&to);
+    if (err == ERR_NOMEM)
+        return err;
+    to.out->error_code = err_wire(err);
+    if (err != ERR_OK && to.out->error_message.data == NULL)
+        to.out->error_message = bytes_of_text(err_text(err));
+    return ERR_OK;
+}
+
+static void describe_some(struct loop_task *task)
+{
+    struct describing *describing = LIST_ENTRY(task, struct describing, task);
+    uint32_t count = describing->in->resources_count;
+    uint32_t left = DESCRIBE_TURN_RESOURCES;
+
+    for (; describing->next < count && left > 0; describing->next++, left--) {
+        if (describe_one(describing, describing->next) != ERR_OK) {
+            request_close(describing->request, "no memory for the reply");
+            return;
+        }
+    }
+    if (describing->next < count) {
+        loop_post(describing->request->shard->loop, task);
+        return;
+    }
+    describing->response.results_count = count;
+    request_reply(describing->request, &describing->response);
+}
+
 void handle_describe_configs(struct request *request, void *body)
 {
-    const struct describe_configs_request *in = body;
-    struct describe_configs_response response;
+    struct describing *describing = request_array(request, 1, sizeof(*describing));
 
-    describe_configs_response_init(&response);
-    response.results = request_array(request, in->resources_count, sizeof(*response.results));
-    if (response.results == NULL)
-        goto no_memory;
-    for (uint32_t i = 0; i < in->resources_count; i++) {
-        struct description to = {request, in, &in->resources[i], &response.results[i]};
-        enum err err = ERR_OK;
-
-        describe_configs_result_init(to.out);
-        to.out->error_message = (struct bytes){0};
-        to.out->resource_type = in->resources[i].resource_type;
-        to.out->resource_name = in->resources[i].resource_name;
-        err = describe(&to);
-        if (err == ERR_NOMEM)
-            goto no_memory;
-        to.out->error_code = err_wire(err);
-        if (err != ERR_OK && to.out->error_message.data == NULL)
-            to.out->error_message = bytes_of_text(err_text(err));
+    if (describing == NULL) {
+        request_close(request, "no memory for the reply");
+        return;
     }
-    response.results_count = in->resources_count;
-    request_reply(request, &response);
-    return;
-
-no_memory:
-    request_close(request, "no memory for the reply");
+    describing->request = request;
+    describing->in = body;
+    describing->task.run = describe_some;
+    describe_configs_response_init(&describing->response);
+    describing->response.results =
+        request_array(request, describing->in->resources_count, sizeof(struct describe_configs_result));
+    if (describing->response.results == NULL)
+        request_close(request, "no memory for the reply");
+    else
+        describe_some(&describing->task);
 }

@@ -203,5 +203,39 @@ START_TEST(a_request_has_a_size)
 }
 END_TEST
 
+/* More resources than one turn describes: each is answered, in the order of the request, and others are heard
+ * meanwhile. */
+START_TEST(many_are_described_in_turns)
+{
+    enum { RESOURCES = 3 * DESCRIBE_TURN_RESOURCES + 1 };
+    struct describe_configs_request request;
+    struct describe_configs_resource resources[RESOURCES];
+    const struct describe_configs_response *response = NULL;
+    struct node_call call;
+
+    node_world_begin(&world, 6, 2);
+    (void)node_create_topic(&world, "t", 1, NULL);
+    describe_configs_request_init(&request);
+    for (uint32_t i = 0; i < RESOURCES; i++) {
+        describe_configs_resource_init(&resources[i]);
+        resources[i].resource_type = TOPIC;
+        resources[i].resource_name = i % 2 == 0 ? BYTES_LITERAL("t") : BYTES_LITERAL("nowhere");
+    }
+    request.resources = resources;
+    request.resources_count = RESOURCES;
+    response = node_ask(&world, 0, &describe_configs_request_message, &request, &describe_configs_response_message,
+                        DESCRIBE_VERSION, &call);
+    ck_assert_ptr_nonnull(response);
+    ck_assert_uint_eq(response->results_count, RESOURCES);
+    for (uint32_t i = 0; i < RESOURCES; i++) {
+        ck_assert(bytes_equal(response->results[i].resource_name, resources[i].resource_name));
+        ck_assert_int_eq(response->results[i].error_code, i % 2 == 0 ? 0 : err_wire(ERR_UNKNOWN_TOPIC_OR_PARTITION));
+        ck_assert_uint_eq(response->results[i].configs_count > 10, i % 2 == 0);
+    }
+    node_call_end(&call);
+    node_world_end(&world);
+}
+END_TEST
+
 RUN_TESTS("broker/alter_configs", a_change_is_in_force_when_it_is_answered, a_nodes_own_settings_change_on_every_loop,
-          each_resource_has_its_own_answer, who_may_not_is_told_so, a_request_has_a_size)
+          each_resource_has_its_own_answer, who_may_not_is_told_so, a_request_has_a_size, many_are_described_in_turns)
