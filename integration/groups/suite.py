@@ -54,7 +54,8 @@ def test_console_consumer(env):
 def test_group_tools(env):
     """kafka-consumer-groups and kafka-groups: list, describe, members, state, reset, delete-offsets, delete."""
     topic, group = env.topic(2, "tools"), group_name()
-    produce(env, topic, [str(number) for number in range(100)])
+    for partition in (0, 1):
+        env.run(["kcat", "-b", env.broker.bootstrap, "-P", "-t", topic, "-p", partition], input="line\n" * 50)
     with subprocess.Popen(["kcat", "-b", env.broker.bootstrap, "-G", group, "-X", "auto.offset.reset=earliest",
                            "-X", "auto.commit.interval.ms=100", topic], stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as consumer:

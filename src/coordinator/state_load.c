@@ -10,6 +10,9 @@ enum {
     CONTROL_KEY_BYTES_MIN = 4,
 };
 
+/* A load that takes so long is told of: requests wait for it. */
+#define TOLD_NS INT64_C(1000000000)
+
 static void go_on(struct state_log *log);
 
 static void load_free(struct state_log *log)
@@ -36,9 +39,12 @@ static void finish(struct state_log *log, enum err err)
     if (log->state == STATE_LOG_CLOSED || err != ERR_OK) {
         state_log_load_failed(log, err);
     } else {
-        if (records > 0)
+        if (took_ns >= TOLD_NS)
             log_info(logs->log, "%s coordinator loaded partition=%d records=%llu took_ms=%lld", log->kind->name,
                      log->index, (unsigned long long)records, (long long)(took_ns / 1000000));
+        else
+            log_debug(logs->log, "%s coordinator loaded partition=%d records=%llu", log->kind->name, log->index,
+                      (unsigned long long)records);
         state_log_loaded(log);
     }
     next_begins(logs);
