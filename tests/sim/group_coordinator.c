@@ -58,7 +58,7 @@ static struct committed committed_of(const struct group_record *record)
     wire_reader_init(&reader, record->value);
     version = wire_read_i16(&reader);
     if (offset_commit_value_read(&reader, &arena, version, &value) != ERR_OK)
-        assert(!"an offset that cannot be read");
+        assert(false && "an offset that cannot be read");
     committed = (struct committed){value.offset, value.topic_id};
     arena_deinit(&arena);
     return committed;
@@ -93,7 +93,7 @@ static enum err take_record(struct step_sink *sink, struct step *step, struct by
     check_offset(coordinator, &record);
     if (mem_grow(&coordinator->records, &coordinator->record_room, coordinator->record_count + 1, RECORDS_FIRST,
                  sizeof(*coordinator->records)) != ERR_OK)
-        assert(!"memory");
+        assert(false && "memory");
     coordinator->records[coordinator->record_count++] = record;
     coordinator->written++;
     sim_trace(coordinator->sim, coordinator->record_count, key.size + value.size);

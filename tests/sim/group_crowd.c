@@ -226,7 +226,7 @@ static uint32_t topics_in(struct bytes metadata, const struct group_coordinator 
     wire_reader_init(&reader, metadata);
     assert(wire_read_i16(&reader) == 1);
     if (consumer_protocol_subscription_read(&reader, &arena, 1, &subscription) != ERR_OK)
-        assert(!"a subscription that cannot be read");
+        assert(false && "a subscription that cannot be read");
     for (uint32_t i = 0; i < subscription.topics_count; i++)
         for (uint32_t t = 0; t < COORDINATOR_TOPICS; t++)
             if (bytes_equal(subscription.topics[i], coordinator->table[t].name))
@@ -305,7 +305,7 @@ static void sync_generation(struct crowd_member *member, const struct join_group
             }
             sync_group_request_assignment_init(entry);
             if (arena_copy(&call->arena, heard->members[i].member_id, &entry->member_id) != ERR_OK)
-                assert(!"memory");
+                assert(false && "memory");
             entry->assignment = assignment_of(call, &shares[i]);
             request->assignments_count++;
         }
@@ -333,7 +333,7 @@ static void take_assignment(struct crowd_member *member, struct bytes bytes)
     wire_reader_init(&reader, bytes);
     if (bytes.size > 0 &&
         (wire_read_i16(&reader) != 1 || consumer_protocol_assignment_read(&reader, &arena, 1, &assignment) != ERR_OK))
-        assert(!"an assignment that cannot be read");
+        assert(false && "an assignment that cannot be read");
     for (uint32_t i = 0; i < assignment.assigned_partitions_count; i++)
         for (uint32_t t = 0; t < COORDINATOR_TOPICS; t++) {
             if (!bytes_equal(assignment.assigned_partitions[i].topic, crowd->coordinator.table[t].name))
@@ -498,7 +498,7 @@ void crowd_member_hear(struct crowd_member *member, struct crowd_call *call)
         hear_fetch(member, call);
         break;
     default:
-        assert(!"an answer to nothing");
+        assert(false && "an answer to nothing");
     }
 }
 

@@ -121,7 +121,7 @@ struct bytes crowd_call_text(struct crowd_call *call, const char *text)
     struct bytes copy = {0};
 
     if (arena_copy(&call->arena, bytes_of_text(text), &copy) != ERR_OK)
-        assert(!"memory");
+        assert(false && "memory");
     return copy;
 }
 

@@ -139,13 +139,13 @@ static void settle(struct group_crowd *crowd)
     (void)sim_run(sim, sim->mono_ns + LAST_TO_COME_MS * NS_PER_MS, never, crowd);
     if (!sim_run(sim, sim->mono_ns + SETTLE_MS_MAX * NS_PER_MS, all_stable, crowd)) {
         print_members(crowd);
-        assert(!"a group whose inputs stopped did not become stable");
+        assert(false && "a group whose inputs stopped did not become stable");
     }
     /* ... and stays so. */
     (void)sim_run(sim, sim->mono_ns + SETTLE_MS_MAX / 4 * NS_PER_MS, never, crowd);
     if (!all_stable(crowd)) {
         print_members(crowd);
-        assert(!"a stable group did not stay so");
+        assert(false && "a stable group did not stay so");
     }
 }
 
