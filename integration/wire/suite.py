@@ -9,5 +9,6 @@ from .writing import *    # noqa: F401,F403
 from .reading import *    # noqa: F401,F403
 from .edges import *      # noqa: F401,F403
 from .deletion import *   # noqa: F401,F403
+from .consumer_groups import *   # noqa: F401,F403
 
 NEEDS = ("kafka",)
