@@ -192,7 +192,14 @@ static void end(struct log_cleaning *cleaning, enum err err)
 static void group_begin(struct log_cleaning *cleaning, uint32_t first)
 {
     while (first < cleaning->source_count) {
-        uint32_t group_end = clean_group_end(cleaning->sources, cleaning->source_count, first, &cleaning->config);
+        uint32_t group_end = first + 1;
+
+        if (!sources_are_there(cleaning, first, group_end)) { /* the log's start has passed it */
+            cleaner_skip(cleaning->cleaner);
+            first++;
+            continue;
+        }
+        group_end = clean_group_end(cleaning->sources, cleaning->source_count, first, &cleaning->config);
 
         if (!cleaning->sources[first].left_alone && uses_take(cleaning, first, group_end)) {
             cleaning->group_first = cleaning->at = first;
@@ -283,6 +290,14 @@ static void source_next(struct log_cleaning *cleaning)
         submit(cleaning, cleaning->at < cleaning->group_end ? CLEAN_FILTER : CLEAN_FINISH);
 }
 
+/* The first of the group were removed meanwhile: once more with the others. What they hold that is superseded must not
+ * stay, since tombstones behind it count it as gone. */
+static void group_again(struct log_cleaning *cleaning)
+{
+    cleaning->at = cleaning->group_first;
+    submit(cleaning, CLEAN_DISCARD);
+}
+
 /* The stage's job has succeeded. */
 static void go_on(struct log_cleaning *cleaning)
 {
@@ -299,15 +314,18 @@ static void go_on(struct log_cleaning *cleaning)
         return;
     case CLEAN_FINISH:
         uses_drop(cleaning);
-        submit(cleaning, cleaning->changed && sources_are_there(cleaning, cleaning->group_first, cleaning->group_end)
-                             ? CLEAN_SWAP
-                             : CLEAN_DISCARD);
+        if (!cleaning->changed)
+            submit(cleaning, CLEAN_DISCARD);
+        else if (sources_are_there(cleaning, cleaning->group_first, cleaning->group_end))
+            submit(cleaning, CLEAN_SWAP);
+        else
+            group_again(cleaning);
         return;
     case CLEAN_SWAP:
         if (sources_are_there(cleaning, cleaning->group_first, cleaning->group_end))
             replace(cleaning);
         else
-            submit(cleaning, CLEAN_DISCARD);
+            group_again(cleaning);
         return;
     case CLEAN_DISCARD:
         uses_drop(cleaning);
