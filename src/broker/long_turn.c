@@ -42,5 +42,6 @@ void long_turn_tell(struct log *log, struct log_rate *rate, const struct loop *l
 
 void broker_turn_ended(struct broker *broker, uint32_t loop_index, int64_t turn_ns)
 {
-    broker_metrics_turn(broker->metrics, broker->shards[loop_index].metrics, turn_ns);
+    if (loop_index < broker->shard_count) /* the thread of the pages over HTTP has no shard */
+        broker_metrics_turn(broker->metrics, broker->shards[loop_index].metrics, turn_ns);
 }
