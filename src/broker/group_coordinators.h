@@ -43,6 +43,6 @@ void group_coordinators_configure(struct shard *shard);
 void group_coordinators_stop(struct shard *shard);
 
 /* At the partition's home: decides the operation, or refuses it; its done runs at once or later. */
-void group_coordinators_ask(struct shard *shard, const struct hosted *hosted, struct group_op *op);
+void group_coordinators_ask(struct shard *shard, struct hosted *hosted, struct group_op *op);
 
 #endif

@@ -154,7 +154,7 @@ static void ask_there(struct loop_task *task)
 
     part->left = 1;
     for (struct question *question = part->questions; question != NULL; question = question->next) {
-        const struct hosted *hosted = shard_hosted(part->shard, question->topic_id, question->index);
+        struct hosted *hosted = shard_hosted(part->shard, question->topic_id, question->index);
 
         if (hosted == NULL)
             continue; /* its err says that this node does not coordinate it */
