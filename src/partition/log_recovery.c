@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "base/mem.h"
 #include "partition/batch_walk.h"
 #include "partition/log_opening.h"
 
@@ -192,7 +193,7 @@ static bool continues(const struct partition_log *log, int64_t end_offset, int64
     return next == end_offset || (log_gaps_are_allowed(log, end_offset) && next > end_offset);
 }
 
-enum err log_recover(struct opening *opening, uint32_t first)
+static enum err recover_from(struct opening *opening, uint32_t first)
 {
     struct found *found = &opening->found;
     struct partition_log *log = opening->log;
@@ -216,4 +217,34 @@ enum err log_recover(struct opening *opening, uint32_t first)
             return log_recover_remove(opening, i + 1);
     }
     return ERR_OK;
+}
+
+static bool epochs_are(const struct epoch_cache *cache, const struct epoch_entry *entries, uint32_t count)
+{
+    if (cache->count != count)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (cache->entries[i].epoch != entries[i].epoch || cache->entries[i].start_offset != entries[i].start_offset)
+            return false;
+    return true;
+}
+
+enum err log_recover(struct opening *opening, uint32_t first)
+{
+    struct epoch_cache *epochs = &opening->log->epochs;
+    bool was_changed = epochs->changed;
+    uint32_t count = epochs->count;
+    struct epoch_entry *before = mem_alloc((count + 1) * sizeof(*before));
+    enum err err = ERR_OK;
+
+    if (before == NULL)
+        return ERR_NOMEM;
+    if (count > 0)
+        memcpy(before, epochs->entries, count * sizeof(*before));
+    err = recover_from(opening, first);
+    /* What was read brought back what the file says: or the recovery point would fall back to the first of them. */
+    if (err == ERR_OK && !was_changed && epochs_are(epochs, before, count))
+        epochs->changed = false;
+    mem_free(before);
+    return err;
 }

@@ -87,6 +87,31 @@ START_TEST(a_stop_has_nothing_to_do_where_nothing_was_written)
 }
 END_TEST
 
+/* Nor does it go back with a kill: what was synced before it is so afterwards, and is not synced or read again. */
+START_TEST(a_kill_does_not_pull_the_recovery_point_back)
+{
+    struct batch_make make = {.record_count = 3, .value_bytes = 10, .timestamp = 1000};
+    struct partition_log *log = NULL;
+
+    world_begin(&world, 1);
+    log = world_log(&world);
+    ck_assert_int_eq(partition_log_assign_epoch(log, 0), ERR_OK);
+    (void)world_append(&world, log, &make);
+    ck_assert_int_eq(world_sync(&world, log), ERR_OK);
+    for (int round = 0; round < 3; round++) {
+        ck_assert_int_eq(partition_log_recovery_point(log), 3);
+        world.spec.recovery_point = 3;
+        world_crash(&world, log, false);
+        log = world_log(&world);
+        ck_assert_int_eq(partition_log_assign_epoch(log, round + 1), ERR_OK);
+        ck_assert_int_eq(partition_log_end_offset(log), 3);
+        ck_assert_int_eq(partition_log_synced_offset(log), 3);
+    }
+    world_close(&world, log);
+    world_end(&world);
+}
+END_TEST
+
 /* A log that had no record at a clean stop owes its names: its first synced record outlives a power cut. */
 START_TEST(an_empty_log_is_taken_for_new)
 {
@@ -159,6 +184,7 @@ int main(void)
     tcase_add_test(tcase, what_a_sync_that_was_put_off_owed_is_done_by_the_next);
     tcase_add_test(tcase, at_the_limit_of_unsynced_bytes_a_sync_begins);
     tcase_add_test(tcase, a_stop_has_nothing_to_do_where_nothing_was_written);
+    tcase_add_test(tcase, a_kill_does_not_pull_the_recovery_point_back);
     tcase_add_test(tcase, an_empty_log_is_taken_for_new);
     tcase_add_test(tcase, one_sync_may_follow_for_all);
     suite_add_tcase(suite, tcase);
