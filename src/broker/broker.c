@@ -64,73 +64,6 @@ static void accepted(void *context, struct net_stream *stream)
 
 /* ---- log directories ---- */
 
-static enum err complain(char message[BROKER_MESSAGE_CHARS], enum err err, const char *what, const char *name,
-                         const char *hint)
-{
-    (void)snprintf(message, BROKER_MESSAGE_CHARS, "%s %s: %s%s%s", what, name, err_text(err),
-                   hint[0] == '\0' ? "" : "; ", hint);
-    return err;
-}
-
-static enum err split_dirs(struct broker *broker, char message[BROKER_MESSAGE_CHARS])
-{
-    const char *text = config_text(broker->config, CONFIG_LOG_DIRS);
-    struct bytes rest;
-    struct bytes item;
-    char *at = NULL;
-
-    if (text == NULL)
-        text = config_text(broker->config, CONFIG_LOG_DIR);
-    broker->dirs_text = mem_alloc(strlen(text) + 2);
-    if (broker->dirs_text == NULL)
-        return ERR_NOMEM;
-    at = broker->dirs_text;
-    rest = bytes_of_text(text);
-    while (config_list_next(&rest, &item)) {
-        if (broker->dir_count == BROKER_LOG_DIRS_MAX) {
-            (void)snprintf(message, BROKER_MESSAGE_CHARS, "log.dirs: more than %d directories are not accepted",
-                           BROKER_LOG_DIRS_MAX);
-            return ERR_USAGE;
-        }
-        memcpy(at, item.data, item.size);
-        at[item.size] = '\0';
-        broker->dirs[broker->dir_count++].path = at;
-        at += item.size + 1;
-    }
-    if (broker->dir_count == 0) {
-        (void)snprintf(message, BROKER_MESSAGE_CHARS, "log.dirs: at least one directory is needed");
-        return ERR_USAGE;
-    }
-    return ERR_OK;
-}
-
-static enum err open_dirs(struct broker *broker, char message[BROKER_MESSAGE_CHARS])
-{
-    const char *metadata = config_text(broker->config, CONFIG_METADATA_LOG_DIR);
-    bool found = metadata == NULL;
-
-    for (uint32_t i = 0; i < broker->dir_count; i++) {
-        struct broker_dir *dir = &broker->dirs[i];
-        enum err err = log_dir_open(broker->env.fs, &broker->log, dir->path, &dir->dir);
-
-        if (err != ERR_OK)
-            return complain(message, err, "log directory", dir->path,
-                            err == ERR_LOCKED       ? "each node needs directories of its own (log.dirs)"
-                            : err == ERR_PERMISSION ? "it must be writable by the user that runs ottla"
-                                                    : "");
-        if (metadata != NULL && strcmp(metadata, dir->path) == 0) {
-            broker->metadata_dir = i;
-            found = true;
-        }
-    }
-    if (!found) {
-        (void)snprintf(message, BROKER_MESSAGE_CHARS, "metadata.log.dir=%s is not accepted: one of log.dirs is",
-                       metadata);
-        return ERR_USAGE;
-    }
-    return ERR_OK;
-}
-
 /* Sole voter: no voters named, or this node alone. */
 static bool is_sole_voter(const struct broker *broker, bool *is_static)
 {
@@ -196,7 +129,7 @@ static enum err list_dirs(struct broker *broker, char message[BROKER_MESSAGE_CHA
         if (err == ERR_OK)
             err = log_dir_take_clean_mark(dir->dir, &dir->clean, &dir->clean_epoch);
         if (err != ERR_OK)
-            return complain(message, err, "log directory", dir->path, "");
+            return broker_dir_complain(message, err, dir->path, "");
         err = dir_recovery_begin(broker, i, message);
         if (err != ERR_OK)
             return err;
@@ -437,9 +370,7 @@ static enum err make_all(struct broker *broker, char message[BROKER_MESSAGE_CHAR
     enum err err = listeners_parse(config, &broker->listeners, &report);
 
     if (err == ERR_OK)
-        err = split_dirs(broker, message);
-    if (err == ERR_OK)
-        err = open_dirs(broker, message);
+        err = broker_open_dirs(broker, message);
     if (err == ERR_OK)
         err = space_watch_open(broker);
     if (err == ERR_OK)
@@ -533,16 +464,6 @@ void broker_free(struct broker *broker)
     arena_deinit(&broker->sequence_arena);
     arena_deinit(&broker->offline.arena);
     mem_free(broker);
-}
-
-enum err broker_dir_name(const struct broker *broker, uint32_t dir, struct arena *arena, struct bytes *name)
-{
-    const char *path = broker->dirs[dir].path;
-
-    *name = path[0] == '/' || broker->env.working_dir == NULL
-                ? bytes_of_text(path)
-                : arena_printf(arena, "%s/%s", broker->env.working_dir, path);
-    return name->data == NULL ? ERR_NOMEM : ERR_OK;
 }
 
 int32_t broker_node_id(const struct broker *broker)

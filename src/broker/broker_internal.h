@@ -116,6 +116,8 @@ struct broker {
     char *dirs_text;
     struct broker_dir dirs[BROKER_LOG_DIRS_MAX];
     uint32_t dir_count;
+    const char *absent[BROKER_LOG_DIRS_MAX]; /* of log.dirs, that the start could not use: in dirs_text */
+    uint32_t absent_count;
     uint32_t metadata_dir;
     struct map stored; /* by "<topic>-<index>", of struct stored; constant until the node serves, empty from then on */
 
@@ -201,8 +203,14 @@ void space_watch_close(struct broker *broker);
 /* What the shards noted, written now. Blocks. */
 MUST_CHECK enum err checkpoints_write(struct broker *broker, const struct partition_note *notes);
 
+/* log.dirs, opened and locked. A node that has run before goes on without those it cannot use (absent), but for the
+ * metadata's. Errors are for the operator: message says which directory, and what to do. */
+MUST_CHECK enum err broker_open_dirs(struct broker *broker, char message[BROKER_MESSAGE_CHARS]);
+/* Gives err. */
+enum err broker_dir_complain(char message[BROKER_MESSAGE_CHARS], enum err err, const char *path, const char *hint);
 /* A log directory as clients are told it: absolute. ERR_NOMEM. */
-MUST_CHECK enum err broker_dir_name(const struct broker *broker, uint32_t dir, struct arena *arena, struct bytes *name);
+MUST_CHECK enum err broker_dir_name(const struct broker *broker, const char *path, struct arena *arena,
+                                    struct bytes *name);
 
 /* The one answer to "where is this node for whoever asks on that connection": the advertised address of its listener,
  * or, where none is set and it is bound to every address, the local one of the connection. */

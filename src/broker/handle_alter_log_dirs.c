@@ -130,12 +130,21 @@ static enum err find_dir(struct request *request, struct bytes path, uint32_t *d
 
     for (*dir = 0; *dir < broker->dir_count; ++*dir) {
         struct bytes name;
-        enum err err = broker_dir_name(broker, *dir, &request->arena, &name);
+        enum err err = broker_dir_name(broker, broker->dirs[*dir].path, &request->arena, &name);
 
         if (err != ERR_OK)
             return err;
         if (bytes_equal(name, path))
             return atomic_load(&broker->dirs[*dir].failed) ? ERR_KAFKA_STORAGE_ERROR : ERR_OK;
+    }
+    for (uint32_t i = 0; i < broker->absent_count; i++) {
+        struct bytes name;
+        enum err err = broker_dir_name(broker, broker->absent[i], &request->arena, &name);
+
+        if (err != ERR_OK)
+            return err;
+        if (bytes_equal(name, path))
+            return ERR_KAFKA_STORAGE_ERROR;
     }
     return ERR_LOG_DIR_NOT_FOUND;
 }

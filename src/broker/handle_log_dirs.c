@@ -227,14 +227,15 @@ static enum err fill(struct inquiry *inquiry)
     enum err err = sort(inquiry);
 
     describe_log_dirs_response_init(response);
-    response->results = request_array(inquiry->request, broker->dir_count, sizeof(*response->results));
+    response->results =
+        request_array(inquiry->request, broker->dir_count + broker->absent_count, sizeof(*response->results));
     if (response->results == NULL)
         return ERR_NOMEM;
     for (uint32_t i = 0; err == ERR_OK && i < broker->dir_count; i++) {
         struct describe_log_dirs_result *out = &response->results[i];
 
         describe_log_dirs_result_init(out);
-        err = broker_dir_name(broker, i, &inquiry->request->arena, &out->log_dir);
+        err = broker_dir_name(broker, broker->dirs[i].path, &inquiry->request->arena, &out->log_dir);
         if (err == ERR_OK)
             err = fill_dir(inquiry, i, &from, out);
         if (atomic_load(&broker->dirs[i].failed) || inquiry->space_errors[i] != ERR_OK) {
@@ -245,7 +246,14 @@ static enum err fill(struct inquiry *inquiry)
         out->total_bytes = (int64_t)inquiry->spaces[i].total_bytes;
         out->usable_bytes = (int64_t)inquiry->spaces[i].free_bytes;
     }
-    response->results_count = broker->dir_count;
+    for (uint32_t i = 0; err == ERR_OK && i < broker->absent_count; i++) {
+        struct describe_log_dirs_result *out = &response->results[broker->dir_count + i];
+
+        describe_log_dirs_result_init(out);
+        err = broker_dir_name(broker, broker->absent[i], &inquiry->request->arena, &out->log_dir);
+        out->error_code = err_wire(ERR_KAFKA_STORAGE_ERROR);
+    }
+    response->results_count = broker->dir_count + broker->absent_count;
     return err;
 }
 

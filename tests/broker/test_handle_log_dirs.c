@@ -211,6 +211,52 @@ START_TEST(a_failed_directory_leaves_the_others_serving)
 }
 END_TEST
 
+/* A node that has run before goes on without a directory that it cannot use any more: nobody leads what lies there, it
+ * is told of, nothing of it is made anew elsewhere, and with the directory it all is back. */
+START_TEST(a_start_without_a_directory)
+{
+    struct describe_log_dirs_request request;
+    struct describe_log_dirs_response *response = NULL;
+    struct node_call call;
+    struct uuid topic;
+    bool there[6];
+    enum err err = ERR_OK;
+
+    for (uint64_t seed = 31; seed <= 35; seed++) {
+        begin(seed, 2);
+        topic = node_create_topic(&world, "a", 6, NULL);
+        for (int32_t i = 0; i < 6; i++) {
+            ck_assert_int_eq(node_produce(&world, 0, topic, i, 100, &err), 0);
+            there[i] = dir_of(topic, i) != 1;
+        }
+        sim_node_stop(&world.node);
+        sim_fs_set_fault(&world.disk, SIM_FS_FAIL, SIM_FS_LOCK, 2, ERR_IO); /* /data, then /more */
+        sim_node_start(&world.node);
+        ck_assert(sim_fs_fault_struck(&world.disk));
+        ck_assert_uint_eq(world.node.broker->dir_count, 2);
+        ck_assert_str_eq(world.node.broker->absent[0], "/more");
+        for (int32_t i = 0; i < 6; i++) {
+            int64_t offset = node_produce(&world, 0, topic, i, 100, &err);
+
+            ck_assert_int_eq(leader_of(topic, i), there[i] ? 1 : -1);
+            ck_assert_int_eq(offset, there[i] ? 1 : -1);
+        }
+        describe_log_dirs_request_init(&request);
+        request.topics = NULL;
+        response = describe(&request, &call);
+        ck_assert_uint_eq(response->results_count, 3);
+        ck_assert(bytes_equal(response->results[2].log_dir, BYTES_LITERAL("/more")));
+        ck_assert_int_eq(response->results[2].error_code, err_wire(ERR_KAFKA_STORAGE_ERROR));
+        node_call_end(&call);
+        sim_node_stop(&world.node);
+        sim_node_start(&world.node);
+        for (int32_t i = 0; i < 6; i++)
+            ck_assert_int_eq(node_produce(&world, 0, topic, i, 100, &err), there[i] ? 2 : 1);
+        node_world_end(&world);
+    }
+}
+END_TEST
+
 static void note_failure(void *context, const char *message)
 {
     (void)message;
@@ -237,6 +283,6 @@ START_TEST(without_the_directory_of_the_metadata_the_node_ends)
 }
 END_TEST
 
-RUN_TESTS("broker/log_dirs", without_the_directory_of_the_metadata_the_node_ends,
+RUN_TESTS("broker/log_dirs", a_start_without_a_directory, without_the_directory_of_the_metadata_the_node_ends,
           a_failed_directory_leaves_the_others_serving, new_partitions_go_where_the_fewest_are,
           only_what_is_asked_is_told_and_once)
