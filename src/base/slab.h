@@ -31,6 +31,6 @@ void slab_deinit(struct slab *slab);
 /* Zeroed, aligned for any type; NULL without memory. */
 void *slab_take(struct slab *slab) MUST_CHECK;
 /* NULL does nothing. */
-void slab_give_back(struct slab *slab, void *piece);
+void slab_give_back(struct slab *slab, void *taken);
 
 #endif

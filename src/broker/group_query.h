@@ -63,8 +63,8 @@ struct group_query {
 MUST_CHECK enum err group_query_new(struct broker *broker, struct loop *loop, enum group_query_kind kind,
                                     struct bytes group_id, struct group_query **query);
 /* Ends in done, never within the call. */
-void group_query_run(struct group_query *query);
+void group_query_run(struct group_query *out);
 /* Once it is done, or was never run. */
-void group_query_free(struct group_query *query);
+void group_query_free(struct group_query *out);
 
 #endif
