@@ -167,7 +167,8 @@ MUST_CHECK static inline enum err fs_read_cached(struct fs_file *file, uint64_t 
     return file->fs->ops->read_cached(file, position, to, size, got);
 }
 
-/* Whether sending this range would find it in memory: a good guess, cheap. */
+/* Whether sending this range would find it in memory: a good guess, cheap; for a page at most, exact, and nothing is
+ * brought in by asking. */
 static inline bool fs_is_cached(struct fs_file *file, uint64_t position, size_t size)
 {
     return file->fs->ops->is_cached(file, position, size);

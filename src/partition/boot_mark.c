@@ -43,6 +43,9 @@ static enum err read_cached(struct fs *fs, const char *path, uint8_t to[BOOT_MAR
     size_t got = 0;
     enum err err = fs_open(fs, path, FS_READ, &file);
 
+    /* Looked at before anything reads it: a read brings it in. */
+    if (err == ERR_OK && !fs_is_cached(file, 0, BOOT_MARK_BYTES))
+        err = ERR_WOULD_BLOCK;
     if (err == ERR_OK)
         err = fs_read_cached(file, 0, to, BOOT_MARK_BYTES, &got);
     fs_file_drop(file);
