@@ -163,12 +163,12 @@ class Inputs:
 
 def more(clients, topics):
     """A second input, the same for both: a good part of what was kept is superseded; producers go on."""
-    now = int(time.time() * 1000)
+    later = int(time.time() * 1000) + 60 * STEP_MS   # than all that was written, however fast: segments are rolled by it
     for kind, keys in (("codecs", b"k%d"), ("codecs-passing", b"k%d"), ("producers", b"a%d"), ("overdue", b"k%d"),
                        ("txns", b"t%d"), ("txns-passing", b"u%d"), ("lag", b"k%d")):
         for turn in range(24):
             value = None if turn % 5 == 2 else b"second %d" % turn
             data = records.batch([(keys % (turn % 7), value), (b"only none", None)], codec=turn % 2,
-                                 timestamp=now + 10 * STEP_MS + turn * STEP_MS)
+                                 timestamp=later + turn * STEP_MS)
             for client in clients:
                 put(client, topics[kind], data)

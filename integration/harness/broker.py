@@ -140,7 +140,7 @@ class Ottla(Broker):
         # A restart keeps the port, as a real one would: clients come back to where they were.
         port = self.port or 0
         config = {"listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:0",
-                  "log.dirs": str(self.data), **self.config}
+                  "log.dirs": str(self.data), "ottla.http.listener": "", **self.config}
         sets = [part for key, value in config.items() for part in ("--set", f"{key}={value}")]
         return [str(self.binary), "serve", *sets, "--ready-file", str(self.ready_file)]
 

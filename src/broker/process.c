@@ -37,6 +37,7 @@ struct worker {
     struct process *process;
     struct reactor *reactor;
     struct loop_task enter;
+    struct loop_task leave; /* nothing says that a loop nobody waited for is through with the first */
     struct crash_ring ring;
     struct histogram turns; /* ns */
     struct log_rate long_turns;
@@ -109,7 +110,7 @@ static void enter(struct loop_task *task)
 
 static void leave(struct loop_task *task)
 {
-    struct worker *worker = LIST_ENTRY(task, struct worker, enter);
+    struct worker *worker = LIST_ENTRY(task, struct worker, leave);
 
     reactor_loop(worker->reactor)->ring = NULL;
     crash_leave(&worker->process->crash, &worker->ring);
@@ -495,8 +496,8 @@ static enum err make_all(struct process *process, char message[BROKER_MESSAGE_CH
 static void process_free(struct process *process)
 {
     for (uint32_t i = 0; i < process->started; i++) {
-        process->workers[i].enter.run = leave;
-        loop_post(process->loops[i], &process->workers[i].enter);
+        process->workers[i].leave.run = leave;
+        loop_post(process->loops[i], &process->workers[i].leave);
         reactor_stop(process->workers[i].reactor);
     }
     for (uint32_t i = 0; i < process->started; i++)

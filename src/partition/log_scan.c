@@ -13,6 +13,7 @@ enum err partition_log_scan(struct partition_log *log, int64_t offset, partition
         struct bytes batch;
         struct fs_file *file = NULL;
         struct log_path path;
+        int64_t next = segment->base_offset;
         enum err err = ERR_OK;
 
         if (segment->end_offset <= offset || segment->size == 0)
@@ -23,6 +24,11 @@ enum err partition_log_scan(struct partition_log *log, int64_t offset, partition
             return err;
         batch_scan_init(&scan, file, 0, segment->size, BATCH_SCAN_CHECKED);
         while ((err = batch_scan_next(&scan, &header, &batch)) == ERR_OK) {
+            if (header.base_offset < next) { /* no checksum covers it */
+                err = ERR_DAMAGED;
+                break;
+            }
+            next = batch_last_offset(&header) + 1;
             if (batch_last_offset(&header) < offset)
                 continue;
             err = each(context, batch);

@@ -277,7 +277,7 @@ START_TEST(without_the_directory_of_the_metadata_the_node_ends)
     world.node.broker->env.context = &failed;
     sim_fs_set_fault(&world.disk, SIM_FS_FAIL, SIM_FS_SYNC, 1, ERR_IO);
     (void)node_produce(&world, 0, topic, partition_in(topic, 6, world.node.broker->metadata_dir), 100, &err);
-    ck_assert_int_eq(err, ERR_KAFKA_STORAGE_ERROR);
+    node_world_pass(&world, 1000); /* it may have been the sync of a spare journal file: the producer's came before */
     ck_assert(failed);
     node_world_end(&world);
 }
