@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
@@ -12,186 +13,138 @@
 
 enum { VERSION_BYTES = 2 };
 
-/* Reads a value into an arena that keeps its bytes too. */
-static enum err read_kept(const struct message_type *type, struct bytes value, struct arena *arena, void *message)
-{
-    struct wire_reader reader;
-    struct bytes copy = {0};
-    enum err err = arena_copy(arena, value, &copy);
+union value {
+    struct consumer_group_metadata_value epoch;
+    struct consumer_group_member_metadata_value member;
+    struct consumer_group_target_assignment_metadata_value target_epoch;
+    struct consumer_group_target_assignment_member_value target;
+    struct consumer_group_current_member_assignment_value current;
+    struct consumer_group_regular_expression_value expression;
+};
 
-    if (err != ERR_OK)
-        return err;
-    wire_reader_init(&reader, copy);
-    if (wire_read_i16(&reader) != 0)
-        return ERR_UNSUPPORTED_VERSION;
-    err = message_read(type, &reader, arena, 0, message);
-    return err == ERR_MALFORMED ? ERR_DAMAGED : err;
+/* One record on its way into the state. */
+struct replay {
+    struct consumer_group *consumer;
+    struct bytes name; /* what the key names in the group: a member, an expression; null: nothing */
+    union value value;
+    struct arena arena; /* what the value points to; whoever keeps that takes it (keep_arena) */
+};
+
+struct kind {
+    const struct message_type *key;
+    const struct message_type *value;      /* NULL: all that matters is that it stands */
+    void (*forget)(struct replay *replay); /* a tombstone came */
+    enum err (*apply)(struct replay *replay);
+};
+
+static void keep_arena(struct replay *replay, struct arena *to)
+{
+    arena_deinit(to);
+    *to = replay->arena;
+    arena_init(&replay->arena, CONSUMER_ABOUT_BYTES_MAX);
 }
 
-static enum err read_key(const struct message_type *type, struct bytes key, struct arena *arena, void *message)
-{
-    struct wire_reader reader;
-    enum err err = ERR_OK;
+/* ---- the group's epoch ---- */
 
-    wire_reader_init(&reader, bytes_of(key.data + VERSION_BYTES, key.size - VERSION_BYTES));
-    err = message_read(type, &reader, arena, 0, message);
-    return err == ERR_MALFORMED ? ERR_DAMAGED : err;
+static void forget_epoch(struct replay *replay)
+{
+    replay->consumer->has_epoch = false;
+    replay->consumer->epoch = CONSUMER_EPOCH_FIRST;
+    replay->consumer->metadata_hash = 0;
 }
 
-/* ---- one kind of record each ---- */
-
-static enum err replay_epoch(struct groups *groups, struct arena *arena, struct bytes key, struct bytes value)
+static enum err apply_epoch(struct replay *replay)
 {
-    struct consumer_group_metadata_key about;
-    struct consumer_group_metadata_value read;
-    struct consumer_group *consumer = NULL;
-    enum err err = read_key(&consumer_group_metadata_key_message, key, arena, &about);
-
-    if (err != ERR_OK)
-        return err;
-    if (value.data == NULL) {
-        consumer = consumer_group_find(groups, about.group_id);
-        if (consumer != NULL) {
-            consumer->has_epoch = false;
-            consumer->epoch = CONSUMER_EPOCH_FIRST;
-            consumer->metadata_hash = 0;
-            consumer_group_settle(groups, consumer);
-        }
-        return ERR_OK;
-    }
-    err = read_kept(&consumer_group_metadata_value_message, value, arena, &read);
-    if (err == ERR_OK)
-        err = consumer_group_get(groups, about.group_id, &consumer);
-    if (err != ERR_OK)
-        return err;
-    consumer->has_epoch = true;
-    consumer->epoch = read.epoch;
-    consumer->metadata_hash = read.metadata_hash;
+    replay->consumer->has_epoch = true;
+    replay->consumer->epoch = replay->value.epoch.epoch;
+    replay->consumer->metadata_hash = replay->value.epoch.metadata_hash;
     return ERR_OK;
 }
 
-/* Written by brokers before 4.1; all that matters is that it stands. */
-static enum err replay_metadata(struct groups *groups, struct arena *arena, struct bytes key, struct bytes value)
-{
-    struct consumer_group_partition_metadata_key about;
-    struct consumer_group *consumer = NULL;
-    enum err err = read_key(&consumer_group_partition_metadata_key_message, key, arena, &about);
+/* ---- metadata: written by brokers before 4.1 ---- */
 
-    if (err != ERR_OK)
-        return err;
-    if (value.data == NULL)
-        consumer = consumer_group_find(groups, about.group_id);
-    else
-        err = consumer_group_get(groups, about.group_id, &consumer);
-    if (err != ERR_OK || consumer == NULL)
-        return err;
-    consumer->has_metadata = value.data != NULL;
-    consumer_group_settle(groups, consumer);
+static void forget_metadata(struct replay *replay)
+{
+    replay->consumer->has_metadata = false;
+}
+
+static enum err apply_metadata(struct replay *replay)
+{
+    replay->consumer->has_metadata = true;
     return ERR_OK;
 }
 
-static enum err replay_member(struct groups *groups, struct arena *arena, struct bytes key, struct bytes value)
-{
-    struct consumer_group_member_metadata_key about;
-    struct consumer_group *consumer = NULL;
-    struct consumer_member *member = NULL;
-    struct arena kept;
-    struct consumer_group_member_metadata_value read;
-    enum err err = read_key(&consumer_group_member_metadata_key_message, key, arena, &about);
+/* ---- a member ---- */
 
-    if (err != ERR_OK)
-        return err;
-    if (value.data == NULL) {
-        consumer = consumer_group_find(groups, about.group_id);
-        member = consumer == NULL ? NULL : map_get(&consumer->members, about.member_id);
-        if (member != NULL) {
-            consumer_about_forget(member);
-            consumer_current_forget(member);
-            consumer_stop_timers(member);
-            consumer_member_settle(member);
-            consumer_group_settle(groups, consumer);
-        }
-        return ERR_OK;
-    }
-    arena_init(&kept, CONSUMER_ABOUT_BYTES_MAX);
-    err = read_kept(&consumer_group_member_metadata_value_message, value, &kept, &read);
-    if (err == ERR_OK)
-        err = consumer_group_get(groups, about.group_id, &consumer);
-    if (err == ERR_OK)
-        err = consumer_member_get(consumer, about.member_id, &member);
-    if (err != ERR_OK) {
-        arena_deinit(&kept);
-        return err;
-    }
-    consumer_names_sort(&read);
+static void forget_member(struct replay *replay)
+{
+    struct consumer_member *member = map_get(&replay->consumer->members, replay->name);
+
+    if (member == NULL)
+        return;
     consumer_about_forget(member);
-    arena_deinit(&member->arena);
-    member->arena = kept;
-    member->about = read;
+    consumer_current_forget(member);
+    consumer_stop_timers(member);
+    consumer_member_settle(member);
+}
+
+static enum err apply_member(struct replay *replay)
+{
+    struct consumer_member *member = NULL;
+    enum err err = consumer_member_get(replay->consumer, replay->name, &member);
+
+    if (err != ERR_OK)
+        return err;
+    consumer_about_forget(member);
+    keep_arena(replay, &member->arena);
+    member->about = replay->value.member;
+    consumer_names_sort(&member->about);
     return consumer_about_remember(member);
 }
 
-static enum err replay_target_epoch(struct groups *groups, struct arena *arena, struct bytes key, struct bytes value)
-{
-    struct consumer_group_target_assignment_metadata_key about;
-    struct consumer_group_target_assignment_metadata_value read;
-    struct consumer_group *consumer = NULL;
-    enum err err = read_key(&consumer_group_target_assignment_metadata_key_message, key, arena, &about);
+/* ---- the epoch of the target assignment ---- */
 
-    if (err != ERR_OK)
-        return err;
-    if (value.data == NULL) {
-        consumer = consumer_group_find(groups, about.group_id);
-        if (consumer != NULL) {
-            consumer->has_target = false;
-            consumer->target_epoch = 0;
-            consumer->target_ms = 0;
-            consumer_group_settle(groups, consumer);
-        }
-        return ERR_OK;
-    }
-    err = read_kept(&consumer_group_target_assignment_metadata_value_message, value, arena, &read);
-    if (err == ERR_OK)
-        err = consumer_group_get(groups, about.group_id, &consumer);
-    if (err != ERR_OK)
-        return err;
-    consumer->has_target = true;
-    consumer->target_epoch = read.assignment_epoch;
-    consumer->target_ms = read.assignment_timestamp;
+static void forget_target_epoch(struct replay *replay)
+{
+    replay->consumer->has_target = false;
+    replay->consumer->target_epoch = 0;
+    replay->consumer->target_ms = 0;
+}
+
+static enum err apply_target_epoch(struct replay *replay)
+{
+    replay->consumer->has_target = true;
+    replay->consumer->target_epoch = replay->value.target_epoch.assignment_epoch;
+    replay->consumer->target_ms = replay->value.target_epoch.assignment_timestamp;
     return ERR_OK;
 }
 
-static enum err replay_target(struct groups *groups, struct arena *arena, struct bytes key, struct bytes value)
+/* ---- a member's target ---- */
+
+static void forget_target(struct replay *replay)
 {
-    struct consumer_group_target_assignment_member_key about;
-    struct consumer_group_target_assignment_member_value read;
-    struct consumer_group *consumer = NULL;
+    struct consumer_member *member = map_get(&replay->consumer->members, replay->name);
+
+    if (member == NULL)
+        return;
+    member->targeted = false;
+    partition_set_deinit(&member->target);
+    consumer_member_settle(member);
+}
+
+static enum err apply_target(struct replay *replay)
+{
+    const struct consumer_group_target_assignment_member_value *read = &replay->value.target;
     struct consumer_member *member = NULL;
     struct partition_set target = {0};
-    enum err err = read_key(&consumer_group_target_assignment_member_key_message, key, arena, &about);
+    enum err err = ERR_OK;
 
-    if (err != ERR_OK)
-        return err;
-    if (value.data == NULL) {
-        consumer = consumer_group_find(groups, about.group_id);
-        member = consumer == NULL ? NULL : map_get(&consumer->members, about.member_id);
-        if (member != NULL) {
-            member->targeted = false;
-            partition_set_deinit(&member->target);
-            consumer_member_settle(member);
-            consumer_group_settle(groups, consumer);
-        }
-        return ERR_OK;
-    }
-    err = read_kept(&consumer_group_target_assignment_member_value_message, value, arena, &read);
-    for (uint32_t i = 0; err == ERR_OK && i < read.topic_partitions_count; i++)
-        for (uint32_t j = 0; err == ERR_OK && j < read.topic_partitions[i].partitions_count; j++)
-            err = partition_set_add(&target, read.topic_partitions[i].topic_id, read.topic_partitions[i].partitions[j],
-                                    0);
+    for (uint32_t i = 0; err == ERR_OK && i < read->topic_partitions_count; i++)
+        for (uint32_t j = 0; err == ERR_OK && j < read->topic_partitions[i].partitions_count; j++)
+            err = partition_set_add(&target, read->topic_partitions[i].topic_id,
+                                    read->topic_partitions[i].partitions[j], 0);
     if (err == ERR_OK)
-        err = consumer_group_get(groups, about.group_id, &consumer);
-    if (err == ERR_OK)
-        err = consumer_member_get(consumer, about.member_id, &member);
+        err = consumer_member_get(replay->consumer, replay->name, &member);
     if (err != ERR_OK) {
         partition_set_deinit(&target);
         return err;
@@ -200,6 +153,18 @@ static enum err replay_target(struct groups *groups, struct arena *arena, struct
     partition_set_move(&member->target, &target);
     member->targeted = true;
     return ERR_OK;
+}
+
+/* ---- what a member has ---- */
+
+static void forget_current(struct replay *replay)
+{
+    struct consumer_member *member = map_get(&replay->consumer->members, replay->name);
+
+    if (member == NULL)
+        return;
+    consumer_current_forget(member);
+    consumer_member_settle(member);
 }
 
 /* Brokers before 4.4 did not write the epochs: then it is the member's. */
@@ -218,45 +183,26 @@ static enum err read_set(const struct consumer_group_current_member_assignment_v
     return ERR_OK;
 }
 
-static enum err replay_current(struct groups *groups, struct arena *arena, struct bytes key, struct bytes value)
+static enum err apply_current(struct replay *replay)
 {
-    struct consumer_group_current_member_assignment_key about;
-    struct consumer_group_current_member_assignment_value read;
-    struct consumer_group *consumer = NULL;
+    const struct consumer_group_current_member_assignment_value *read = &replay->value.current;
     struct consumer_member *member = NULL;
     struct partition_set assigned = {0};
     struct partition_set revoking = {0};
-    enum err err = read_key(&consumer_group_current_member_assignment_key_message, key, arena, &about);
+    enum err err = read_set(read->assigned_partitions, read->assigned_partitions_count, read->member_epoch, &assigned);
 
-    if (err != ERR_OK)
-        return err;
-    if (value.data == NULL) {
-        consumer = consumer_group_find(groups, about.group_id);
-        member = consumer == NULL ? NULL : map_get(&consumer->members, about.member_id);
-        if (member != NULL) {
-            consumer_current_forget(member);
-            consumer_member_settle(member);
-            consumer_group_settle(groups, consumer);
-        }
-        return ERR_OK;
-    }
-    err = read_kept(&consumer_group_current_member_assignment_value_message, value, arena, &read);
     if (err == ERR_OK)
-        err = read_set(read.assigned_partitions, read.assigned_partitions_count, read.member_epoch, &assigned);
+        err = read_set(read->partitions_pending_revocation, read->partitions_pending_revocation_count,
+                       read->member_epoch, &revoking);
     if (err == ERR_OK)
-        err = read_set(read.partitions_pending_revocation, read.partitions_pending_revocation_count, read.member_epoch,
-                       &revoking);
-    if (err == ERR_OK)
-        err = consumer_group_get(groups, about.group_id, &consumer);
-    if (err == ERR_OK)
-        err = consumer_member_get(consumer, about.member_id, &member);
+        err = consumer_member_get(replay->consumer, replay->name, &member);
     if (err != ERR_OK)
         goto out;
     consumer_current_forget(member);
     member->current = true;
-    member->epoch = read.member_epoch;
-    member->previous_epoch = read.previous_member_epoch;
-    member->state = read.state;
+    member->epoch = read->member_epoch;
+    member->previous_epoch = read->previous_member_epoch;
+    member->state = read->state;
     partition_set_move(&member->assigned, &assigned);
     partition_set_move(&member->revoking, &revoking);
     err = consumer_take(member, &member->assigned);
@@ -268,93 +214,157 @@ out:
     return err;
 }
 
+/* ---- an expression, resolved ---- */
+
+static void forget_expression(struct replay *replay)
+{
+    struct consumer_group *consumer = replay->consumer;
+    struct consumer_expression *expression = map_get(&consumer->expressions, replay->name);
+
+    if (expression == NULL)
+        return;
+    if (expression->resolved)
+        consumer_names_remove(consumer, expression->topics, expression->topic_count);
+    expression->resolved = false;
+    expression->topics = NULL;
+    expression->topic_count = 0;
+    arena_reset(&expression->arena);
+    consumer_expression_settle(consumer, expression);
+}
+
 static int compare_topics(const void *a, const void *b)
 {
     return bytes_compare(*(const struct bytes *)a, *(const struct bytes *)b);
 }
 
-static enum err replay_expression(struct groups *groups, struct arena *arena, struct bytes key, struct bytes value)
+static enum err apply_expression(struct replay *replay)
 {
-    struct consumer_group_regular_expression_key about;
-    struct consumer_group_regular_expression_value read;
-    struct consumer_group *consumer = NULL;
+    const struct consumer_group_regular_expression_value *read = &replay->value.expression;
+    struct consumer_group *consumer = replay->consumer;
     struct consumer_expression *expression = NULL;
-    struct arena kept;
-    enum err err = read_key(&consumer_group_regular_expression_key_message, key, arena, &about);
+    enum err err = consumer_expression_get(consumer, replay->name, &expression);
 
     if (err != ERR_OK)
         return err;
-    if (value.data == NULL) {
-        consumer = consumer_group_find(groups, about.group_id);
-        expression = consumer == NULL ? NULL : map_get(&consumer->expressions, about.regular_expression);
-        if (expression != NULL) {
-            if (expression->resolved)
-                consumer_names_remove(consumer, expression->topics, expression->topic_count);
-            expression->resolved = false;
-            expression->topics = NULL;
-            expression->topic_count = 0;
-            arena_reset(&expression->arena);
-            consumer_expression_settle(consumer, expression);
-            consumer_group_settle(groups, consumer);
-        }
-        return ERR_OK;
-    }
-    arena_init(&kept, CONSUMER_ABOUT_BYTES_MAX);
-    err = read_kept(&consumer_group_regular_expression_value_message, value, &kept, &read);
-    if (err == ERR_OK)
-        err = consumer_group_get(groups, about.group_id, &consumer);
-    if (err == ERR_OK)
-        err = consumer_expression_get(consumer, about.regular_expression, &expression);
-    if (err != ERR_OK) {
-        arena_deinit(&kept);
-        return err;
-    }
-    if (read.topics_count > 0)
-        qsort(read.topics, read.topics_count, sizeof(*read.topics), compare_topics);
+    if (read->topics_count > 0)
+        qsort(read->topics, read->topics_count, sizeof(*read->topics), compare_topics);
     if (expression->resolved)
         consumer_names_remove(consumer, expression->topics, expression->topic_count);
-    arena_deinit(&expression->arena);
-    expression->arena = kept;
+    keep_arena(replay, &expression->arena);
     expression->resolved = true;
-    expression->topics = read.topics;
-    expression->topic_count = read.topics_count;
-    expression->version = read.version;
-    expression->timestamp_ms = read.timestamp;
+    expression->topics = read->topics;
+    expression->topic_count = read->topics_count;
+    expression->version = read->version;
+    expression->timestamp_ms = read->timestamp;
     return consumer_names_add(consumer, expression->topics, expression->topic_count);
+}
+
+/* ---- any of them ---- */
+
+static const struct kind kinds[] = {
+    {&consumer_group_metadata_key_message, &consumer_group_metadata_value_message, forget_epoch, apply_epoch},
+    {&consumer_group_partition_metadata_key_message, NULL, forget_metadata, apply_metadata},
+    {&consumer_group_member_metadata_key_message, &consumer_group_member_metadata_value_message, forget_member,
+     apply_member},
+    {&consumer_group_target_assignment_metadata_key_message, &consumer_group_target_assignment_metadata_value_message,
+     forget_target_epoch, apply_target_epoch},
+    {&consumer_group_target_assignment_member_key_message, &consumer_group_target_assignment_member_value_message,
+     forget_target, apply_target},
+    {&consumer_group_current_member_assignment_key_message, &consumer_group_current_member_assignment_value_message,
+     forget_current, apply_current},
+    {&consumer_group_regular_expression_key_message, &consumer_group_regular_expression_value_message,
+     forget_expression, apply_expression},
+};
+
+static const struct kind *find_kind(int16_t number)
+{
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (kinds[i].key->api_key == number)
+            return &kinds[i];
+    return NULL;
+}
+
+/* Every kind's key is a group's id and, where the kind has one, a name. */
+union key {
+    struct consumer_group_metadata_key group;
+    struct consumer_group_member_metadata_key member;
+    struct bytes parts[2];
+};
+
+/* The parts lie in the key's bytes. */
+static enum err read_key(const struct message_type *type, struct bytes key, union key *read)
+{
+    struct wire_reader reader;
+    struct arena arena;
+    enum err err = ERR_OK;
+
+    assert(type->structure->size == type->structure->field_count * sizeof(read->parts[0]));
+    assert(type->structure->size <= sizeof(*read));
+    *read = (union key){.parts = {{0}}};
+    arena_init(&arena, CONSUMER_ABOUT_BYTES_MAX);
+    wire_reader_init(&reader, bytes_of(key.data + VERSION_BYTES, key.size - VERSION_BYTES));
+    err = message_read(type, &reader, &arena, 0, read);
+    arena_deinit(&arena);
+    return err == ERR_MALFORMED ? ERR_DAMAGED : err;
+}
+
+/* The arena keeps the value's bytes too. */
+static enum err read_value(const struct message_type *type, struct bytes value, struct replay *replay)
+{
+    struct wire_reader reader;
+    struct bytes copy = {0};
+    enum err err = arena_copy(&replay->arena, value, &copy);
+
+    if (err != ERR_OK)
+        return err;
+    wire_reader_init(&reader, copy);
+    if (wire_read_i16(&reader) != 0)
+        return ERR_UNSUPPORTED_VERSION;
+    err = message_read(type, &reader, &replay->arena, 0, &replay->value);
+    return err == ERR_MALFORMED ? ERR_DAMAGED : err;
+}
+
+static void replay_tombstone(struct groups *groups, const struct kind *kind, const union key *key)
+{
+    struct replay replay = {.consumer = consumer_group_find(groups, key->parts[0]), .name = key->parts[1]};
+
+    if (replay.consumer == NULL)
+        return;
+    kind->forget(&replay);
+    consumer_group_settle(groups, replay.consumer);
+}
+
+static enum err replay_value(struct groups *groups, const struct kind *kind, const union key *key, struct bytes value)
+{
+    struct replay replay = {.name = key->parts[1]};
+    enum err err = ERR_OK;
+
+    arena_init(&replay.arena, CONSUMER_ABOUT_BYTES_MAX);
+    if (kind->value != NULL)
+        err = read_value(kind->value, value, &replay);
+    if (err == ERR_OK)
+        err = consumer_group_get(groups, key->parts[0], &replay.consumer);
+    if (err == ERR_OK)
+        err = kind->apply(&replay);
+    arena_deinit(&replay.arena);
+    return err;
 }
 
 enum err consumer_replay(struct groups *groups, int16_t kind, struct bytes key, struct bytes value)
 {
-    struct arena arena;
+    const struct kind *row = find_kind(kind);
+    union key about;
     enum err err = ERR_OK;
 
-    arena_init(&arena, CONSUMER_ABOUT_BYTES_MAX);
-    switch (kind) {
-    case CONSUMER_GROUP_METADATA_KEY_API_KEY:
-        err = replay_epoch(groups, &arena, key, value);
-        break;
-    case CONSUMER_GROUP_PARTITION_METADATA_KEY_API_KEY:
-        err = replay_metadata(groups, &arena, key, value);
-        break;
-    case CONSUMER_GROUP_MEMBER_METADATA_KEY_API_KEY:
-        err = replay_member(groups, &arena, key, value);
-        break;
-    case CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_KEY_API_KEY:
-        err = replay_target_epoch(groups, &arena, key, value);
-        break;
-    case CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY_API_KEY:
-        err = replay_target(groups, &arena, key, value);
-        break;
-    case CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY_API_KEY:
-        err = replay_current(groups, &arena, key, value);
-        break;
-    case CONSUMER_GROUP_REGULAR_EXPRESSION_KEY_API_KEY:
-        err = replay_expression(groups, &arena, key, value);
-        break;
-    default:
+    if (row == NULL) {
         groups->skipped++;
-        break;
+        return ERR_OK;
     }
-    arena_deinit(&arena);
-    return err;
+    err = read_key(row->key, key, &about);
+    if (err != ERR_OK)
+        return err;
+    if (value.data != NULL)
+        return replay_value(groups, row, &about, value);
+    replay_tombstone(groups, row, &about);
+    return ERR_OK;
 }
