@@ -16,6 +16,16 @@ enum {
     RECORD_OVERHEAD_BYTES = 96,      /* fixed fields of key and value, and the record around them, at most */
 };
 
+struct commit_part {
+    const struct group_topic *topic; /* filled in, unless the error says that it is not known */
+    int32_t partition;
+    int32_t leader_epoch;
+    int64_t offset;
+    int64_t timestamp_ms;
+    struct bytes metadata;
+    int16_t *error_code; /* in the response */
+};
+
 /* A commit, in a transaction or outside, as the rest looks at it. */
 struct commit {
     struct groups *groups;
@@ -26,6 +36,9 @@ struct commit {
     int64_t expire_ms;
     bool transactional;
     bool by_ids;
+    struct group_topic *topics; /* by topic of the request */
+    struct commit_part *parts;
+    uint32_t part_count;
 };
 
 /* UTF-16 units, as Java counts a string's length. What is not UTF-8 counts about as much. */
@@ -68,172 +81,163 @@ static enum err resolve(const struct commit *commit, struct bytes name, struct u
     return topics->by_name(topics, name, topic) ? ERR_OK : ERR_UNKNOWN_TOPIC_OR_PARTITION;
 }
 
-static enum err check_partition(const struct commit *commit, const struct group_topic *topic, int32_t partition,
-                                struct bytes metadata)
+static enum err check_partition(const struct commit *commit, const struct commit_part *part)
 {
-    if (partition < 0 || (uint32_t)partition >= topic->partition_count)
+    if (part->partition < 0 || (uint32_t)part->partition >= part->topic->partition_count)
         return ERR_UNKNOWN_TOPIC_OR_PARTITION;
-    if (count_chars(metadata) > (size_t)commit->groups->settings->metadata_chars_max)
+    if (count_chars(part->metadata) > (size_t)commit->groups->settings->metadata_chars_max)
         return ERR_OFFSET_METADATA_TOO_LARGE;
     return ERR_OK;
 }
 
-static size_t record_bytes(const struct commit *commit, const struct group_topic *topic, struct bytes metadata)
+static size_t record_bytes(const struct commit *commit, const struct commit_part *part)
 {
-    return RECORD_OVERHEAD_BYTES + commit->op->group_id.size + topic->name.size + metadata.size;
+    return RECORD_OVERHEAD_BYTES + commit->op->group_id.size + part->topic->name.size + part->metadata.size;
 }
 
-static enum err write_one(const struct commit *commit, const struct group_topic *topic, int32_t partition,
-                          int64_t offset, int32_t leader_epoch, int64_t commit_ms, struct bytes metadata)
+static enum err write_part(const struct commit *commit, const struct commit_part *part)
 {
     bool expires = commit->expire_ms != -1;
-    struct offset_commit_key key = {.group = commit->op->group_id, .topic = topic->name, .partition = partition};
+    struct offset_commit_key key = {
+        .group = commit->op->group_id, .topic = part->topic->name, .partition = part->partition};
     struct offset_commit_value value;
 
     offset_commit_value_init(&value);
-    value.offset = offset;
-    value.leader_epoch = leader_epoch;
-    value.metadata = metadata;
-    value.commit_timestamp = commit_ms;
+    value.offset = part->offset;
+    value.leader_epoch = part->leader_epoch;
+    value.metadata = part->metadata;
+    value.commit_timestamp = part->timestamp_ms;
     value.expire_timestamp = commit->expire_ms;
-    value.topic_id = topic->id;
+    value.topic_id = part->topic->id;
     return step_write(commit->step, &offset_commit_key_message, &key, &offset_commit_value_message,
                       expires ? RECORD_VERSION_EXPIRE : RECORD_VERSION, &value);
 }
 
-static enum err answer_commit(const struct commit *commit, const struct offset_commit_request *in,
-                              struct offset_commit_response *out)
+static void fail_all(const struct commit *commit, enum err why)
 {
-    out->topics = arena_array(commit->op->arena, in->topics_count, sizeof(*out->topics));
-    if (out->topics == NULL)
-        return ERR_NOMEM;
-    out->topics_count = in->topics_count;
-    for (uint32_t i = 0; i < in->topics_count; i++) {
-        const struct offset_commit_request_topic *from = &in->topics[i];
-        struct offset_commit_response_topic *to = &out->topics[i];
-
-        offset_commit_response_topic_init(to);
-        to->name = from->name;
-        to->topic_id = from->topic_id;
-        to->partitions = arena_array(commit->op->arena, from->partitions_count, sizeof(*to->partitions));
-        if (to->partitions == NULL)
-            return ERR_NOMEM;
-        to->partitions_count = from->partitions_count;
-        for (uint32_t k = 0; k < from->partitions_count; k++) {
-            offset_commit_response_partition_init(&to->partitions[k]);
-            to->partitions[k].partition_index = from->partitions[k].partition_index;
-        }
-    }
-    return ERR_OK;
-}
-
-static void fail_commit(struct offset_commit_response *out, enum err why)
-{
-    for (uint32_t i = 0; i < out->topics_count; i++)
-        for (uint32_t k = 0; k < out->topics[i].partitions_count; k++)
-            out->topics[i].partitions[k].error_code = err_wire(why);
+    for (uint32_t i = 0; i < commit->part_count; i++)
+        *commit->parts[i].error_code = err_wire(why);
 }
 
 /* Refuses what is to be refused; *bytes: out, of the records of the rest. */
-static void check_commit(const struct commit *commit, const struct offset_commit_request *in,
-                         struct offset_commit_response *out, size_t *bytes)
+static void check_parts(const struct commit *commit, size_t *bytes)
 {
     *bytes = 0;
-    for (uint32_t i = 0; i < in->topics_count; i++) {
-        const struct offset_commit_request_topic *from = &in->topics[i];
-        struct group_topic topic = {0};
-        enum err known = resolve(commit, from->name, from->topic_id, &topic);
+    for (uint32_t i = 0; i < commit->part_count; i++) {
+        const struct commit_part *part = &commit->parts[i];
 
-        for (uint32_t k = 0; k < from->partitions_count; k++) {
-            const struct offset_commit_request_partition *at = &from->partitions[k];
-            enum err err = known;
-
-            if (err == ERR_OK)
-                err = check_partition(commit, &topic, at->partition_index, at->committed_metadata);
-            if (err == ERR_OK)
-                *bytes += record_bytes(commit, &topic, at->committed_metadata);
-            out->topics[i].partitions[k].error_code = err_wire(err);
-        }
+        if (*part->error_code == 0)
+            *part->error_code = err_wire(check_partition(commit, part));
+        if (*part->error_code == 0)
+            *bytes += record_bytes(commit, part);
     }
 }
 
 /* In a group of the consumer protocol a member may still commit under an earlier epoch what it had then already; one
  * partition that it had not is the whole request's error. */
-static enum err may_commit_all(const struct commit *commit, const struct offset_commit_request *in,
-                               const struct offset_commit_response *out)
+static enum err may_commit_all(const struct commit *commit)
 {
     const struct group *group = group_find(commit->groups, commit->op->group_id);
 
     if (group == NULL || group->kind != GROUP_CONSUMER)
         return ERR_OK;
-    for (uint32_t i = 0; i < in->topics_count; i++) {
-        const struct offset_commit_request_topic *from = &in->topics[i];
-        struct group_topic topic = {0};
+    for (uint32_t i = 0; i < commit->part_count; i++) {
+        const struct commit_part *part = &commit->parts[i];
+        enum err err = ERR_OK;
 
-        if (resolve(commit, from->name, from->topic_id, &topic) != ERR_OK)
-            continue;
-        for (uint32_t k = 0; k < from->partitions_count; k++) {
-            enum err err = ERR_OK;
-
-            if (out->topics[i].partitions[k].error_code == 0)
-                err = consumer_may_commit_partition(group, commit->member_id, commit->generation, topic.id,
-                                                    from->partitions[k].partition_index, commit->transactional);
-            if (err != ERR_OK)
-                return err;
-        }
+        if (*part->error_code == 0)
+            err = consumer_may_commit_partition(group, commit->member_id, commit->generation, part->topic->id,
+                                                part->partition, commit->transactional);
+        if (err != ERR_OK)
+            return err;
     }
     return ERR_OK;
 }
 
-static enum err write_commit(const struct commit *commit, const struct offset_commit_request *in,
-                             const struct offset_commit_response *out)
+static enum err write_parts(const struct commit *commit)
 {
     enum err err = ERR_OK;
 
-    for (uint32_t i = 0; i < in->topics_count; i++) {
-        const struct offset_commit_request_topic *from = &in->topics[i];
-        struct group_topic topic = {0};
-
-        if (resolve(commit, from->name, from->topic_id, &topic) != ERR_OK)
-            continue;
-        for (uint32_t k = 0; k < from->partitions_count && err == ERR_OK; k++) {
-            const struct offset_commit_request_partition *at = &from->partitions[k];
-
-            if (out->topics[i].partitions[k].error_code == 0)
-                err = write_one(commit, &topic, at->partition_index, at->committed_offset, at->committed_leader_epoch,
-                                at->commit_timestamp == -1 ? commit->step->now_ms : at->commit_timestamp,
-                                at->committed_metadata);
-        }
-    }
+    for (uint32_t i = 0; i < commit->part_count && err == ERR_OK; i++)
+        if (*commit->parts[i].error_code == 0)
+            err = write_part(commit, &commit->parts[i]);
     return err;
 }
 
-/* ERR_OK: out is filled in, be it with refusals. */
-static enum err decide(const struct commit *commit, const struct offset_commit_request *in,
-                       struct offset_commit_response *out)
+/* ERR_OK: the response is filled in, be it with refusals. */
+static enum err decide(const struct commit *commit)
 {
-    enum err err = answer_commit(commit, in, out);
-    enum err allowed = ERR_OK;
+    enum err allowed = may_commit(commit);
     size_t bytes = 0;
 
-    if (err != ERR_OK)
-        return err;
-    allowed = may_commit(commit);
     if (allowed == ERR_STALE_MEMBER_EPOCH && commit->transactional)
         allowed = ERR_ILLEGAL_GENERATION;
     if (allowed != ERR_OK) {
-        fail_commit(out, allowed);
+        fail_all(commit, allowed);
         return ERR_OK;
     }
-    check_commit(commit, in, out, &bytes);
-    allowed = may_commit_all(commit, in, out);
+    check_parts(commit, &bytes);
+    allowed = may_commit_all(commit);
     if (allowed != ERR_OK) {
-        fail_commit(out, allowed);
+        fail_all(commit, allowed);
         return ERR_OK;
     }
     if (bytes <= step_room(commit->step))
-        return write_commit(commit, in, out);
-    fail_commit(out, ERR_UNKNOWN_SERVER_ERROR); /* as Apache Kafka answers what is too large for a batch */
+        return write_parts(commit);
+    fail_all(commit, ERR_UNKNOWN_SERVER_ERROR); /* as Apache Kafka answers what is too large for a batch */
+    return ERR_OK;
+}
+
+static enum err make_room(struct commit *commit, uint32_t topic_count, uint32_t part_count)
+{
+    commit->topics = arena_array(commit->op->arena, topic_count, sizeof(*commit->topics));
+    commit->parts = arena_array(commit->op->arena, part_count, sizeof(*commit->parts));
+    return commit->topics == NULL || commit->parts == NULL ? ERR_NOMEM : ERR_OK;
+}
+
+/* ---- OffsetCommit ---- */
+
+/* Makes the response, and of each of its partitions a part. */
+static enum err take(struct commit *commit, const struct offset_commit_request *in, struct offset_commit_response *out)
+{
+    struct arena *arena = commit->op->arena;
+    uint32_t part_count = 0;
+
+    for (uint32_t i = 0; i < in->topics_count; i++)
+        part_count += in->topics[i].partitions_count;
+    out->topics = arena_array(arena, in->topics_count, sizeof(*out->topics));
+    if (out->topics == NULL || make_room(commit, in->topics_count, part_count) != ERR_OK)
+        return ERR_NOMEM;
+    out->topics_count = in->topics_count;
+    for (uint32_t i = 0; i < in->topics_count; i++) {
+        const struct offset_commit_request_topic *from = &in->topics[i];
+        struct offset_commit_response_topic *to = &out->topics[i];
+        enum err known = resolve(commit, from->name, from->topic_id, &commit->topics[i]);
+
+        offset_commit_response_topic_init(to);
+        to->name = from->name;
+        to->topic_id = from->topic_id;
+        to->partitions = arena_array(arena, from->partitions_count, sizeof(*to->partitions));
+        if (to->partitions == NULL)
+            return ERR_NOMEM;
+        to->partitions_count = from->partitions_count;
+        for (uint32_t k = 0; k < from->partitions_count; k++) {
+            const struct offset_commit_request_partition *at = &from->partitions[k];
+
+            offset_commit_response_partition_init(&to->partitions[k]);
+            to->partitions[k].partition_index = at->partition_index;
+            to->partitions[k].error_code = err_wire(known);
+            commit->parts[commit->part_count++] = (struct commit_part){
+                .topic = &commit->topics[i],
+                .partition = at->partition_index,
+                .leader_epoch = at->committed_leader_epoch,
+                .offset = at->committed_offset,
+                .timestamp_ms = at->commit_timestamp == -1 ? commit->step->now_ms : at->commit_timestamp,
+                .metadata = at->committed_metadata,
+                .error_code = &to->partitions[k].error_code,
+            };
+        }
+    }
     return ERR_OK;
 }
 
@@ -254,52 +258,30 @@ void offsets_commit(struct groups *groups, struct step *step, struct group_op *o
     if (in->retention_time_ms != -1)
         commit.expire_ms =
             in->retention_time_ms > INT64_MAX - step->now_ms ? INT64_MAX : step->now_ms + in->retention_time_ms;
-    op->op.err = decide(&commit, in, out);
+    op->op.err = take(&commit, in, out);
+    if (op->op.err == ERR_OK)
+        op->op.err = decide(&commit);
     step_answer(step, &op->op);
 }
 
 /* ---- TxnOffsetCommit: the same, in a batch of the transaction ---- */
 
-static enum err from_txn(struct arena *arena, const struct txn_offset_commit_request *in,
-                         struct offset_commit_request *out)
+static enum err take_txn(struct commit *commit, const struct txn_offset_commit_request *in,
+                         struct txn_offset_commit_response *out)
 {
-    offset_commit_request_init(out);
+    struct arena *arena = commit->op->arena;
+    uint32_t part_count = 0;
+
+    for (uint32_t i = 0; i < in->topics_count; i++)
+        part_count += in->topics[i].partitions_count;
     out->topics = arena_array(arena, in->topics_count, sizeof(*out->topics));
-    if (out->topics == NULL)
+    if (out->topics == NULL || make_room(commit, in->topics_count, part_count) != ERR_OK)
         return ERR_NOMEM;
     out->topics_count = in->topics_count;
     for (uint32_t i = 0; i < in->topics_count; i++) {
         const struct txn_offset_commit_request_topic *from = &in->topics[i];
-        struct offset_commit_request_topic *to = &out->topics[i];
-
-        offset_commit_request_topic_init(to);
-        to->name = from->name;
-        to->topic_id = from->topic_id;
-        to->partitions = arena_array(arena, from->partitions_count, sizeof(*to->partitions));
-        if (to->partitions == NULL)
-            return ERR_NOMEM;
-        to->partitions_count = from->partitions_count;
-        for (uint32_t k = 0; k < from->partitions_count; k++) {
-            offset_commit_request_partition_init(&to->partitions[k]);
-            to->partitions[k].partition_index = from->partitions[k].partition_index;
-            to->partitions[k].committed_offset = from->partitions[k].committed_offset;
-            to->partitions[k].committed_leader_epoch = from->partitions[k].committed_leader_epoch;
-            to->partitions[k].committed_metadata = from->partitions[k].committed_metadata;
-        }
-    }
-    return ERR_OK;
-}
-
-static enum err to_txn(struct arena *arena, const struct offset_commit_response *in,
-                       struct txn_offset_commit_response *out)
-{
-    out->topics = arena_array(arena, in->topics_count, sizeof(*out->topics));
-    if (out->topics == NULL)
-        return ERR_NOMEM;
-    out->topics_count = in->topics_count;
-    for (uint32_t i = 0; i < in->topics_count; i++) {
-        const struct offset_commit_response_topic *from = &in->topics[i];
         struct txn_offset_commit_response_topic *to = &out->topics[i];
+        enum err known = resolve(commit, from->name, from->topic_id, &commit->topics[i]);
 
         txn_offset_commit_response_topic_init(to);
         to->name = from->name;
@@ -309,9 +291,20 @@ static enum err to_txn(struct arena *arena, const struct offset_commit_response 
             return ERR_NOMEM;
         to->partitions_count = from->partitions_count;
         for (uint32_t k = 0; k < from->partitions_count; k++) {
+            const struct txn_offset_commit_request_partition *at = &from->partitions[k];
+
             txn_offset_commit_response_partition_init(&to->partitions[k]);
-            to->partitions[k].partition_index = from->partitions[k].partition_index;
-            to->partitions[k].error_code = from->partitions[k].error_code;
+            to->partitions[k].partition_index = at->partition_index;
+            to->partitions[k].error_code = err_wire(known);
+            commit->parts[commit->part_count++] = (struct commit_part){
+                .topic = &commit->topics[i],
+                .partition = at->partition_index,
+                .leader_epoch = at->committed_leader_epoch,
+                .offset = at->committed_offset,
+                .timestamp_ms = commit->step->now_ms,
+                .metadata = at->committed_metadata,
+                .error_code = &to->partitions[k].error_code,
+            };
         }
     }
     return ERR_OK;
@@ -321,8 +314,6 @@ void offsets_txn_commit(struct groups *groups, struct step *step, struct group_o
 {
     const struct txn_offset_commit_request *in = op->request;
     struct txn_offset_commit_response *out = op->response;
-    struct offset_commit_request plain;
-    struct offset_commit_response decided;
     struct commit commit = {.groups = groups,
                             .step = step,
                             .op = op,
@@ -335,14 +326,11 @@ void offsets_txn_commit(struct groups *groups, struct step *step, struct group_o
     struct step_producer producer = {.id = in->producer_id, .epoch = in->producer_epoch};
 
     txn_offset_commit_response_init(out);
-    offset_commit_response_init(&decided);
-    op->op.err = from_txn(op->arena, in, &plain);
+    op->op.err = take_txn(&commit, in, out);
     if (op->op.err == ERR_OK) {
         step->producer = &producer;
-        op->op.err = decide(&commit, &plain, &decided);
+        op->op.err = decide(&commit);
         step->producer = NULL;
     }
-    if (op->op.err == ERR_OK)
-        op->op.err = to_txn(op->arena, &decided, out);
     step_answer(step, &op->op);
 }
