@@ -29,11 +29,6 @@ static void all_done(struct scatter *scatter)
     call->done(call);
 }
 
-static void cleanup(struct request *request)
-{
-    scatter_deinit(((struct group_call *)request->user)->scatter);
-}
-
 struct group_call *group_call_new(struct request *request, void (*done)(struct group_call *call), void *user)
 {
     struct group_call *call = arena_alloc(&request->arena, sizeof(*call));
@@ -41,19 +36,14 @@ struct group_call *group_call_new(struct request *request, void (*done)(struct g
     if (call == NULL)
         return NULL;
     call->request = request;
-    call->scatter = scatter_new(request);
+    call->scatter = scatter_new(request, start, all_done, call);
     call->client_host = arena_printf(&request->arena, "/%s", connection_peer(request->connection)->host);
     if (call->scatter == NULL || call->client_host.data == NULL)
         return NULL;
     if (request->image != NULL)
         call->topic = image_topic_by_name(request->image, group_topic_name);
-    call->scatter->start = start;
-    call->scatter->done = all_done;
-    call->scatter->user = call;
     call->done = done;
     call->user = user;
-    request->user = call;
-    request->cleanup = cleanup;
     return call;
 }
 

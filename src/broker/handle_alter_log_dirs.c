@@ -74,13 +74,6 @@ static void all_done(struct scatter *scatter)
     request_reply(alteration->request, &alteration->response);
 }
 
-static void cleanup(struct request *request)
-{
-    struct alteration *alteration = request->user;
-
-    scatter_deinit(alteration->scatter);
-}
-
 /* ---- what is asked ---- */
 
 static int by_partition(const void *a, const void *b)
@@ -229,14 +222,9 @@ void handle_alter_replica_log_dirs(struct request *request, void *body)
         goto no_memory;
     alteration->request = request;
     alter_replica_log_dirs_response_init(&alteration->response);
-    alteration->scatter = scatter_new(request);
+    alteration->scatter = scatter_new(request, start, all_done, alteration);
     if (alteration->scatter == NULL)
         goto no_memory;
-    alteration->scatter->start = start;
-    alteration->scatter->done = all_done;
-    alteration->scatter->user = alteration;
-    request->user = alteration;
-    request->cleanup = cleanup;
     if (!mentions_take(request, body, &mentions, &count) || !add_all(alteration, mentions, count, may))
         goto no_memory;
     scatter_run(alteration->scatter);

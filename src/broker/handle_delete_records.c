@@ -64,13 +64,6 @@ static void all_done(struct scatter *scatter)
     request_reply(deletion->request, &deletion->response);
 }
 
-static void cleanup(struct request *request)
-{
-    struct delete_records *deletion = request->user;
-
-    scatter_deinit(deletion->scatter);
-}
-
 static int by_partition(const void *a, const void *b)
 {
     const struct mention *left = a;
@@ -175,14 +168,9 @@ void handle_delete_records(struct request *request, void *body)
         goto no_memory;
     deletion->request = request;
     delete_records_response_init(&deletion->response);
-    deletion->scatter = scatter_new(request);
+    deletion->scatter = scatter_new(request, start, all_done, deletion);
     if (deletion->scatter == NULL)
         goto no_memory;
-    deletion->scatter->start = start;
-    deletion->scatter->done = all_done;
-    deletion->scatter->user = deletion;
-    request->user = deletion;
-    request->cleanup = cleanup;
     if (!mentions_take(request, body, &mentions, &count) || !add_all(deletion, mentions, count))
         goto no_memory;
     scatter_run(deletion->scatter);

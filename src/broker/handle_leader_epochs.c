@@ -60,13 +60,6 @@ static void all_done(struct scatter *scatter)
     request_reply(epochs->request, &epochs->response);
 }
 
-static void cleanup(struct request *request)
-{
-    struct leader_epochs *epochs = request->user;
-
-    scatter_deinit(epochs->scatter);
-}
-
 static bool add_partition(struct leader_epochs *epochs, const struct image_topic *row,
                           const struct offset_for_leader_partition *in,
                           struct offset_for_leader_epoch_response_epoch_end_offset *entry)
@@ -120,14 +113,9 @@ void handle_offset_for_leader_epoch(struct request *request, void *body)
     epochs->in = body;
     epochs->all_allowed = request_may(request, MAY_CLUSTER_ACTION, ON_CLUSTER, BYTES_LITERAL("kafka-cluster"));
     offset_for_leader_epoch_response_init(&epochs->response);
-    epochs->scatter = scatter_new(request);
+    epochs->scatter = scatter_new(request, start, all_done, epochs);
     if (epochs->scatter == NULL)
         goto no_memory;
-    epochs->scatter->start = start;
-    epochs->scatter->done = all_done;
-    epochs->scatter->user = epochs;
-    request->user = epochs;
-    request->cleanup = cleanup;
     epochs->response.topics = request_array(request, epochs->in->topics_count, sizeof(*epochs->response.topics));
     if (epochs->response.topics == NULL)
         goto no_memory;

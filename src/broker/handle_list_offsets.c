@@ -64,13 +64,6 @@ static void all_done(struct scatter *scatter)
     request_reply(list->request, &list->response);
 }
 
-static void cleanup(struct request *request)
-{
-    struct list_offsets *list = request->user;
-
-    scatter_deinit(list->scatter);
-}
-
 /* The special values each came with a version. */
 static bool timestamp_is_known(int64_t timestamp, int16_t version)
 {
@@ -216,14 +209,9 @@ void handle_list_offsets(struct request *request, void *body)
     list->request = request;
     list->in = body;
     list_offsets_response_init(&list->response);
-    list->scatter = scatter_new(request);
+    list->scatter = scatter_new(request, start, all_done, list);
     if (list->scatter == NULL)
         goto no_memory;
-    list->scatter->start = start;
-    list->scatter->done = all_done;
-    list->scatter->user = list;
-    request->user = list;
-    request->cleanup = cleanup;
     if (!prepare(list))
         goto no_memory;
     for (uint32_t i = 0; i < list->in->topics_count; i++)

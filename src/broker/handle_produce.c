@@ -209,13 +209,6 @@ static void all_done(struct scatter *scatter)
 
 /* ---- in ---- */
 
-static void cleanup(struct request *request)
-{
-    struct produce *produce = request->user;
-
-    scatter_deinit(produce->scatter);
-}
-
 static bool add_partition(struct produce *produce, const struct image_topic *row,
                           const struct partition_produce_data *in, struct partition_produce_response *response)
 {
@@ -295,18 +288,13 @@ void handle_produce(struct request *request, void *body)
     produce->request = request;
     produce->in = in;
     produce_response_init(&produce->response);
-    produce->scatter = scatter_new(request);
+    produce->scatter = scatter_new(request, start_append, all_done, produce);
     if (produce->scatter == NULL)
         goto no_memory;
-    produce->scatter->start = start_append;
     produce->scatter->cancel = time_out;
-    produce->scatter->done = all_done;
-    produce->scatter->user = produce;
     if (in->acks == -1)
         request->deadline_ns =
             loop_now_ns(request->shard->loop) + (in->timeout_ms > 0 ? in->timeout_ms : 0) * INT64_C(1000000);
-    request->user = produce;
-    request->cleanup = cleanup;
     produce->response.responses = request_array(request, in->topic_data_count, sizeof(*produce->response.responses));
     if (produce->response.responses == NULL)
         goto no_memory;

@@ -3,19 +3,28 @@
 #include "base/assert.h"
 #include "broker/broker_internal.h"
 
-struct scatter *scatter_new(struct request *request)
+static void cleanup(struct request *request)
+{
+    struct scatter *scatter = request->user;
+
+    for (struct scatter_part *part = scatter->parts; part != NULL; part = part->next)
+        arena_deinit(&part->arena);
+}
+
+struct scatter *scatter_new(struct request *request, void (*start)(struct scatter_op *op, struct partition *partition),
+                            void (*done)(struct scatter *scatter), void *user)
 {
     struct scatter *scatter = arena_alloc(&request->arena, sizeof(*scatter));
 
-    if (scatter != NULL)
-        scatter->request = request;
+    if (scatter == NULL)
+        return NULL;
+    scatter->request = request;
+    scatter->start = start;
+    scatter->done = done;
+    scatter->user = user;
+    request->user = scatter;
+    request->cleanup = cleanup;
     return scatter;
-}
-
-void scatter_deinit(struct scatter *scatter)
-{
-    for (struct scatter_part *part = scatter->parts; part != NULL; part = part->next)
-        arena_deinit(&part->arena);
 }
 
 enum err scatter_add(struct scatter *scatter, struct scatter_op *op)

@@ -51,9 +51,9 @@ struct scatter {
     uint32_t parts_left;
 };
 
-/* In the request's arena; NULL without memory. scatter_deinit frees what parts hold, in the request's cleanup. */
-struct scatter *scatter_new(struct request *request) MUST_CHECK;
-void scatter_deinit(struct scatter *scatter);
+/* In the request's arena; takes its user and cleanup. NULL without memory. */
+struct scatter *scatter_new(struct request *request, void (*start)(struct scatter_op *op, struct partition *partition),
+                            void (*done)(struct scatter *scatter), void *user) MUST_CHECK;
 /* ERR_NOMEM. */
 MUST_CHECK enum err scatter_add(struct scatter *scatter, struct scatter_op *op);
 void scatter_run(struct scatter *scatter);
