@@ -85,9 +85,37 @@ struct group_part *group_call_add(struct group_call *call, enum group_ask ask, s
     return part;
 }
 
+struct group_part **group_call_add_each(struct group_call *call, enum group_ask ask, enum operation operation,
+                                        const struct bytes *group_ids, uint32_t count, void *responses,
+                                        size_t response_bytes)
+{
+    struct group_part **parts = request_array(call->request, count, sizeof(struct group_part *));
+
+    for (uint32_t i = 0; parts != NULL && i < count; i++) {
+        if (!request_may(call->request, operation, ON_GROUP, group_ids[i]))
+            continue;
+        parts[i] = group_call_add(call, ask, group_ids[i], NULL, (uint8_t *)responses + i * response_bytes);
+        if (parts[i] == NULL)
+            return NULL;
+    }
+    return parts;
+}
+
+enum err group_part_err(const struct group_part *part)
+{
+    return part == NULL ? ERR_GROUP_AUTHORIZATION_FAILED : part->err;
+}
+
 void group_call_run(struct group_call *call)
 {
     scatter_run(call->scatter);
+}
+
+bool group_call_may_topic_id(const struct request *request, enum operation operation, struct uuid topic_id)
+{
+    const struct image_topic *row = request->image == NULL ? NULL : image_topic_by_id(request->image, topic_id);
+
+    return row == NULL || request_may(request, operation, ON_TOPIC, row->name);
 }
 
 bool group_call_may_describe_topic(const struct group_op *op, struct bytes topic)

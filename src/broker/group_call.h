@@ -40,8 +40,19 @@ struct group_part *group_call_add(struct group_call *call, enum group_ask ask, s
 /* The same of the coordinator that is that partition, whatever the group. */
 struct group_part *group_call_add_at(struct group_call *call, enum group_ask ask, int32_t partition, const void *asked,
                                      void *response) MUST_CHECK;
+/*
+ * One question about each of those groups that the principal may do that to. responses: room for an answer of that
+ * size each, one behind the other. Gives the parts by group, NULL where it may not; NULL without memory.
+ */
+struct group_part **group_call_add_each(struct group_call *call, enum group_ask ask, enum operation operation,
+                                        const struct bytes *group_ids, uint32_t count, void *responses,
+                                        size_t response_bytes) MUST_CHECK;
+/* Of one of these: ERR_GROUP_AUTHORIZATION_FAILED where it is NULL. */
+enum err group_part_err(const struct group_part *part);
 void group_call_run(struct group_call *call);
 
+/* What the principal may do to the topic of that id. One that nobody knows is the coordinator's to refuse. */
+MUST_CHECK bool group_call_may_topic_id(const struct request *request, enum operation operation, struct uuid topic_id);
 /* For group_op.may_describe_topic: what the request's principal may. */
 bool group_call_may_describe_topic(const struct group_op *op, struct bytes topic);
 

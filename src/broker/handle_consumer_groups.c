@@ -81,7 +81,7 @@ no_memory:
 struct description {
     struct request *request;
     const struct consumer_group_describe_request *in;
-    struct group_part **parts; /* by group of the question; NULL: refused here */
+    struct group_part **parts; /* by group of the question */
     struct consumer_group_describe_response out;
 };
 
@@ -111,12 +111,8 @@ static void fill(struct description *description, uint32_t i)
     const struct request *request = description->request;
     struct consumer_group_describe_response_described_group *out = &description->out.groups[i];
     struct bytes group_id = description->in->group_ids[i];
-    enum err err = ERR_GROUP_AUTHORIZATION_FAILED;
+    enum err err = is_enabled(request) ? group_part_err(description->parts[i]) : ERR_UNSUPPORTED_VERSION;
 
-    if (!is_enabled(request))
-        err = ERR_UNSUPPORTED_VERSION;
-    else if (description->parts[i] != NULL)
-        err = description->parts[i]->err;
     if (err != ERR_OK) {
         consumer_group_describe_response_described_group_init(out);
         out->group_id = group_id;
@@ -150,18 +146,16 @@ void handle_consumer_group_describe(struct request *request, void *body)
         goto no_memory;
     description->request = request;
     description->in = in;
-    description->parts = request_array(request, in->group_ids_count, sizeof(struct group_part *));
     out = &description->out;
     consumer_group_describe_response_init(out);
     out->groups = request_array(request, in->group_ids_count, sizeof(*out->groups));
-    if (description->parts == NULL || out->groups == NULL)
+    if (out->groups == NULL)
         goto no_memory;
     out->groups_count = in->group_ids_count;
-    for (uint32_t i = 0; i < in->group_ids_count; i++) {
-        if (!is_enabled(request) || !request_may(request, MAY_DESCRIBE, ON_GROUP, in->group_ids[i]))
-            continue;
-        description->parts[i] = group_call_add(call, ASK_CONSUMER_DESCRIBE, in->group_ids[i], NULL, &out->groups[i]);
-        if (description->parts[i] == NULL)
+    if (is_enabled(request)) { /* or it is answered at once */
+        description->parts = group_call_add_each(call, ASK_CONSUMER_DESCRIBE, MAY_DESCRIBE, in->group_ids,
+                                                 in->group_ids_count, out->groups, sizeof(*out->groups));
+        if (description->parts == NULL)
             goto no_memory;
     }
     group_call_run(call);

@@ -12,7 +12,7 @@ static const struct bytes cluster_name = {(const uint8_t *)"kafka-cluster", size
 struct inquiry {
     struct request *request;
     const void *in;
-    struct group_part **parts; /* NULL: refused here */
+    struct group_part **parts;
     uint32_t count;
     union {
         struct list_groups_response list;
@@ -35,8 +35,22 @@ static struct inquiry *inquiry_new(struct request *request, const void *in, uint
     inquiry->request = request;
     inquiry->in = in;
     inquiry->count = count;
-    inquiry->parts = request_array(request, count, sizeof(struct group_part *));
-    return inquiry->parts == NULL ? NULL : inquiry;
+    return inquiry;
+}
+
+/* Asks of each of them; false without memory. responses as in group_call_add_each. */
+static bool inquire(struct inquiry *inquiry, void (*done)(struct group_call *call), enum group_ask ask,
+                    enum operation operation, const struct bytes *group_ids, void *responses, size_t response_bytes)
+{
+    struct group_call *call = group_call_new(inquiry->request, done, inquiry);
+
+    if (call != NULL)
+        inquiry->parts =
+            group_call_add_each(call, ask, operation, group_ids, inquiry->count, responses, response_bytes);
+    if (inquiry->parts == NULL)
+        return false;
+    group_call_run(call);
+    return true;
 }
 
 /* ---- ListGroups ---- */
@@ -94,6 +108,9 @@ void handle_list_groups(struct request *request, void *body)
     if (call == NULL || inquiry == NULL || responses == NULL)
         goto no_memory;
     call->user = inquiry;
+    inquiry->parts = request_array(request, count, sizeof(struct group_part *));
+    if (inquiry->parts == NULL)
+        goto no_memory;
     inquiry->count = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (call->topic->partitions[i]->leader != request->broker->node_id)
@@ -116,7 +133,7 @@ static void describe_one(struct inquiry *inquiry, uint32_t i)
     struct request *request = inquiry->request;
     const struct describe_groups_request *in = inquiry->in;
     struct describe_groups_response_described_group *out = &inquiry->out.describe.groups[i];
-    enum err err = inquiry->parts[i] == NULL ? ERR_GROUP_AUTHORIZATION_FAILED : inquiry->parts[i]->err;
+    enum err err = group_part_err(inquiry->parts[i]);
 
     if (err != ERR_OK) {
         describe_groups_response_described_group_init(out);
@@ -140,26 +157,17 @@ void handle_describe_groups(struct request *request, void *body)
 {
     const struct describe_groups_request *in = body;
     struct inquiry *inquiry = inquiry_new(request, in, in->groups_count);
-    struct group_call *call = inquiry == NULL ? NULL : group_call_new(request, described, inquiry);
-    struct describe_groups_response *out = NULL;
+    struct describe_groups_response *out = inquiry == NULL ? NULL : &inquiry->out.describe;
 
-    if (call == NULL)
+    if (out == NULL)
         goto no_memory;
-    out = &inquiry->out.describe;
     describe_groups_response_init(out);
     out->groups = request_array(request, in->groups_count, sizeof(*out->groups));
     if (out->groups == NULL)
         goto no_memory;
     out->groups_count = in->groups_count;
-    for (uint32_t i = 0; i < in->groups_count; i++) {
-        if (!request_may(request, MAY_DESCRIBE, ON_GROUP, in->groups[i]))
-            continue;
-        inquiry->parts[i] = group_call_add(call, ASK_DESCRIBE_GROUP, in->groups[i], NULL, &out->groups[i]);
-        if (inquiry->parts[i] == NULL)
-            goto no_memory;
-    }
-    group_call_run(call);
-    return;
+    if (inquire(inquiry, described, ASK_DESCRIBE_GROUP, MAY_DESCRIBE, in->groups, out->groups, sizeof(*out->groups)))
+        return;
 
 no_memory:
     no_memory(request);
@@ -174,7 +182,7 @@ static void deleted(struct group_call *call)
     struct delete_groups_response *out = &inquiry->out.deletion;
 
     for (uint32_t i = 0; i < inquiry->count; i++) {
-        enum err err = inquiry->parts[i] == NULL ? ERR_GROUP_AUTHORIZATION_FAILED : inquiry->parts[i]->err;
+        enum err err = group_part_err(inquiry->parts[i]);
 
         if (err == ERR_OK)
             continue;
@@ -189,26 +197,17 @@ void handle_delete_groups(struct request *request, void *body)
 {
     const struct delete_groups_request *in = body;
     struct inquiry *inquiry = inquiry_new(request, in, in->groups_names_count);
-    struct group_call *call = inquiry == NULL ? NULL : group_call_new(request, deleted, inquiry);
-    struct delete_groups_response *out = NULL;
+    struct delete_groups_response *out = inquiry == NULL ? NULL : &inquiry->out.deletion;
 
-    if (call == NULL)
+    if (out == NULL)
         goto no_memory;
-    out = &inquiry->out.deletion;
     delete_groups_response_init(out);
     out->results = request_array(request, in->groups_names_count, sizeof(*out->results));
     if (out->results == NULL)
         goto no_memory;
     out->results_count = in->groups_names_count;
-    for (uint32_t i = 0; i < in->groups_names_count; i++) {
-        if (!request_may(request, MAY_DELETE, ON_GROUP, in->groups_names[i]))
-            continue;
-        inquiry->parts[i] = group_call_add(call, ASK_DELETE_GROUP, in->groups_names[i], NULL, &out->results[i]);
-        if (inquiry->parts[i] == NULL)
-            goto no_memory;
-    }
-    group_call_run(call);
-    return;
+    if (inquire(inquiry, deleted, ASK_DELETE_GROUP, MAY_DELETE, in->groups_names, out->results, sizeof(*out->results)))
+        return;
 
 no_memory:
     no_memory(request);

@@ -74,11 +74,11 @@ static bool refuse_topic(struct request *request, const struct offset_fetch_requ
 
 static enum err group_error(const struct fetch_group *group)
 {
-    if (group->part == NULL)
-        return ERR_GROUP_AUTHORIZATION_FAILED;
-    if (group->part->err == ERR_COORDINATOR_NOT_AVAILABLE) /* old consumers know only the other (groups.md 1.3) */
+    enum err err = group_part_err(group->part);
+
+    if (err == ERR_COORDINATOR_NOT_AVAILABLE) /* old consumers know only the other (groups.md 1.3) */
         return ERR_NOT_COORDINATOR;
-    return group->part->err != ERR_OK ? group->part->err : err_from_wire(group->decided.error_code);
+    return err != ERR_OK ? err : err_from_wire(group->decided.error_code);
 }
 
 /* Before GROUP_ERROR_SINCE there is no place for an error but at each partition (trap B076). */
@@ -190,13 +190,9 @@ no_memory:
 
 static bool may_describe(const struct request *request, const struct offset_fetch_request_topics *topic)
 {
-    const struct image_topic *row = NULL;
-
     if (request->header.request_api_version < IDS_SINCE)
         return request_may(request, MAY_DESCRIBE, ON_TOPIC, topic->name);
-    if (request->image != NULL)
-        row = image_topic_by_id(request->image, topic->topic_id);
-    return row == NULL || request_may(request, MAY_DESCRIBE, ON_TOPIC, row->name);
+    return group_call_may_topic_id(request, MAY_DESCRIBE, topic->topic_id);
 }
 
 static bool choose_topics(struct request *request, struct fetch_group *group)

@@ -24,16 +24,11 @@ struct commit {
     struct group_part *part; /* NULL: nothing was asked */
 };
 
-/* A topic that nobody knows is the coordinator's to refuse. */
 static bool may_read(const struct request *request, const struct offset_commit_request_topic *topic)
 {
-    const struct image_topic *row = NULL;
-
     if (request->header.request_api_version < COMMIT_IDS_SINCE)
         return request_may(request, MAY_READ, ON_TOPIC, topic->name);
-    if (request->image != NULL)
-        row = image_topic_by_id(request->image, topic->topic_id);
-    return row == NULL || request_may(request, MAY_READ, ON_TOPIC, row->name);
+    return group_call_may_topic_id(request, MAY_READ, topic->topic_id);
 }
 
 static bool refuse_topic(struct request *request, const struct offset_commit_request_topic *in, enum err err,
