@@ -1,9 +1,8 @@
 /* AlterReplicaLogDirs: each partition begins its move at its home (broker/dir_moves.c); the reply does not wait for it.
  * Codes and their order as Apache Kafka 4.4 gives them. */
-#include <stdlib.h>
-
 #include "broker/broker_internal.h"
 #include "broker/handlers.h"
+#include "broker/mentions.h"
 #include "broker/scatter.h"
 #include "partition/log_path.h"
 #include "protocol/gen/alter_replica_log_dirs.h"
@@ -14,14 +13,6 @@ struct alter_op {
     uint32_t dir;
     enum err err;
     struct alter_replica_log_dir_partition_result *response;
-};
-
-/* One mention of a partition in the request. */
-struct mention {
-    struct bytes topic;
-    int32_t index;
-    struct bytes path;
-    uint32_t place;
 };
 
 struct alteration {
@@ -76,45 +67,26 @@ static void all_done(struct scatter *scatter)
 
 /* ---- what is asked ---- */
 
-static int by_partition(const void *a, const void *b)
-{
-    const struct mention *left = a;
-    const struct mention *right = b;
-    int order = bytes_compare(left->topic, right->topic);
-
-    if (order == 0)
-        order = (left->index > right->index) - (left->index < right->index);
-    return order != 0 ? order : (left->place > right->place) - (left->place < right->place);
-}
-
-/* Apache Kafka keeps a map: of a partition that is named twice the last mention holds, and it is answered once. */
-static bool mentions_take(struct request *request, const struct alter_replica_log_dirs_request *in,
-                          struct mention **mentions, uint32_t *count)
+/* Apache Kafka keeps a map: of a partition that is named twice the last mention holds, and it is answered once. Each
+ * mention is of the request's directory. */
+static enum err take_mentions(struct request *request, const struct alter_replica_log_dirs_request *in,
+                              struct mentions *mentions)
 {
     uint32_t all = 0;
-    uint32_t at = 0;
+    enum err err = ERR_OK;
 
     for (uint32_t i = 0; i < in->dirs_count; i++)
         for (uint32_t j = 0; j < in->dirs[i].topics_count; j++)
             all += in->dirs[i].topics[j].partitions_count;
-    *mentions = request_array(request, all, sizeof(**mentions));
-    *count = 0;
-    if (*mentions == NULL)
-        return false;
+    err = mentions_init(mentions, &request->arena, all);
+    if (err != ERR_OK)
+        return err;
     for (uint32_t i = 0; i < in->dirs_count; i++)
         for (uint32_t j = 0; j < in->dirs[i].topics_count; j++)
-            for (uint32_t k = 0; k < in->dirs[i].topics[j].partitions_count; k++, at++)
-                (*mentions)[at] = (struct mention){in->dirs[i].topics[j].name, in->dirs[i].topics[j].partitions[k],
-                                                   in->dirs[i].path, at};
-    if (all > 1)
-        qsort(*mentions, all, sizeof(**mentions), by_partition);
-    for (uint32_t i = 0; i < all; i++) {
-        const struct mention *next = i + 1 < all ? &(*mentions)[i + 1] : NULL;
-
-        if (next == NULL || next->index != (*mentions)[i].index || !bytes_equal(next->topic, (*mentions)[i].topic))
-            (*mentions)[(*count)++] = (*mentions)[i];
-    }
-    return true;
+            for (uint32_t k = 0; k < in->dirs[i].topics[j].partitions_count; k++)
+                mentions_add(mentions, in->dirs[i].topics[j].name, in->dirs[i].topics[j].partitions[k], &in->dirs[i]);
+    mentions_keep_last(mentions);
+    return ERR_OK;
 }
 
 static enum err find_dir(struct request *request, struct bytes path, uint32_t *dir)
@@ -155,11 +127,12 @@ static bool is_too_long(const struct mention *mention)
 static bool add_partition(struct alteration *alteration, const struct mention *mention,
                           struct alter_replica_log_dir_partition_result *entry)
 {
+    const struct alter_replica_log_dir *in = mention->of;
     struct request *request = alteration->request;
     const struct image_topic *row = request->image == NULL ? NULL : image_topic_by_name(request->image, mention->topic);
     struct alter_op *op = NULL;
     uint32_t dir = 0;
-    enum err err = is_too_long(mention) ? ERR_INVALID_TOPIC_EXCEPTION : find_dir(request, mention->path, &dir);
+    enum err err = is_too_long(mention) ? ERR_INVALID_TOPIC_EXCEPTION : find_dir(request, in->path, &dir);
 
     if (err == ERR_NOMEM)
         return false;
@@ -183,28 +156,30 @@ static bool add_partition(struct alteration *alteration, const struct mention *m
     return scatter_add(alteration->scatter, &op->op) == ERR_OK;
 }
 
-static bool add_all(struct alteration *alteration, const struct mention *mentions, uint32_t count, bool may)
+static bool add_all(struct alteration *alteration, const struct mentions *mentions, bool may)
 {
     struct alter_replica_log_dir_topic_result *topic = NULL;
     struct alter_replica_log_dir_partition_result *entries =
-        request_array(alteration->request, count, sizeof(*entries));
+        request_array(alteration->request, mentions->count, sizeof(*entries));
 
-    alteration->response.results = request_array(alteration->request, count, sizeof(*topic));
+    alteration->response.results = request_array(alteration->request, mentions->count, sizeof(*topic));
     if (entries == NULL || alteration->response.results == NULL)
         return false;
-    for (uint32_t i = 0; i < count; i++) {
-        if (topic == NULL || !bytes_equal(topic->topic_name, mentions[i].topic)) {
+    for (uint32_t i = 0; i < mentions->count; i++) {
+        const struct mention *mention = &mentions->list[i];
+
+        if (topic == NULL || !bytes_equal(topic->topic_name, mention->topic)) {
             topic = &alteration->response.results[alteration->response.results_count++];
             alter_replica_log_dir_topic_result_init(topic);
-            topic->topic_name = mentions[i].topic;
+            topic->topic_name = mention->topic;
             topic->partitions = &entries[i];
         }
         topic->partitions_count++;
         if (!may) {
             alter_replica_log_dir_partition_result_init(&entries[i]);
-            entries[i].partition_index = mentions[i].index;
+            entries[i].partition_index = mention->index;
             entries[i].error_code = err_wire(ERR_CLUSTER_AUTHORIZATION_FAILED);
-        } else if (!add_partition(alteration, &mentions[i], &entries[i])) {
+        } else if (!add_partition(alteration, mention, &entries[i])) {
             return false;
         }
     }
@@ -215,8 +190,7 @@ void handle_alter_replica_log_dirs(struct request *request, void *body)
 {
     struct alteration *alteration = arena_alloc(&request->arena, sizeof(*alteration));
     bool may = request_may(request, MAY_ALTER, ON_CLUSTER, BYTES_LITERAL("kafka-cluster"));
-    struct mention *mentions = NULL;
-    uint32_t count = 0;
+    struct mentions mentions;
 
     if (alteration == NULL)
         goto no_memory;
@@ -225,7 +199,7 @@ void handle_alter_replica_log_dirs(struct request *request, void *body)
     alteration->scatter = scatter_new(request, start, all_done, alteration);
     if (alteration->scatter == NULL)
         goto no_memory;
-    if (!mentions_take(request, body, &mentions, &count) || !add_all(alteration, mentions, count, may))
+    if (take_mentions(request, body, &mentions) != ERR_OK || !add_all(alteration, &mentions, may))
         goto no_memory;
     scatter_run(alteration->scatter);
     return;

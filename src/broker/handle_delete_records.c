@@ -1,9 +1,8 @@
 /* DeleteRecords: each partition at its home. A single replica's log start is the low watermark at once, so nothing
  * waits for others. */
-#include <stdlib.h>
-
 #include "broker/broker_internal.h"
 #include "broker/handlers.h"
+#include "broker/mentions.h"
 #include "broker/scatter.h"
 #include "broker/topic_config.h"
 #include "protocol/gen/delete_records.h"
@@ -15,14 +14,6 @@ struct delete_records_op {
     int64_t low_watermark;
     enum err err;
     struct delete_records_partition_result *response;
-};
-
-/* One mention of a partition in the request. */
-struct mention {
-    struct bytes name;
-    int32_t index;
-    int64_t offset;
-    uint32_t place;
 };
 
 struct delete_records {
@@ -64,59 +55,43 @@ static void all_done(struct scatter *scatter)
     request_reply(deletion->request, &deletion->response);
 }
 
-static int by_partition(const void *a, const void *b)
-{
-    const struct mention *left = a;
-    const struct mention *right = b;
-    int order = bytes_compare(left->name, right->name);
-
-    if (order == 0)
-        order = (left->index > right->index) - (left->index < right->index);
-    return order != 0 ? order : (left->place > right->place) - (left->place < right->place);
-}
-
-/* Apache Kafka keeps a map: of a partition that is named twice the last mention holds, and it is answered once. */
-static bool mentions_take(struct request *request, const struct delete_records_request *in, struct mention **mentions,
-                          uint32_t *count)
+/* Apache Kafka keeps a map: of a partition that is named twice the last mention holds, and it is answered once. Each
+ * mention is of the request's partition. */
+static enum err take_mentions(struct request *request, const struct delete_records_request *in,
+                              struct mentions *mentions)
 {
     uint32_t all = 0;
-    uint32_t kept = 0;
+    enum err err = ERR_OK;
 
     for (uint32_t i = 0; i < in->topics_count; i++)
         all += in->topics[i].partitions_count;
-    *mentions = request_array(request, all, sizeof(**mentions));
-    *count = 0;
-    if (*mentions == NULL)
-        return false;
+    err = mentions_init(mentions, &request->arena, all);
+    if (err != ERR_OK)
+        return err;
     for (uint32_t i = 0; i < in->topics_count; i++)
-        for (uint32_t j = 0; j < in->topics[i].partitions_count; j++, kept++)
-            (*mentions)[kept] = (struct mention){in->topics[i].name, in->topics[i].partitions[j].partition_index,
-                                                 in->topics[i].partitions[j].offset, kept};
-    qsort(*mentions, all, sizeof(**mentions), by_partition);
-    for (uint32_t i = 0; i < all; i++) {
-        const struct mention *next = i + 1 < all ? &(*mentions)[i + 1] : NULL;
-
-        if (next == NULL || next->index != (*mentions)[i].index || !bytes_equal(next->name, (*mentions)[i].name))
-            (*mentions)[(*count)++] = (*mentions)[i];
-    }
-    return true;
+        for (uint32_t j = 0; j < in->topics[i].partitions_count; j++)
+            mentions_add(mentions, in->topics[i].name, in->topics[i].partitions[j].partition_index,
+                         &in->topics[i].partitions[j]);
+    mentions_keep_last(mentions);
+    return ERR_OK;
 }
 
 /* Why nothing of it is deleted, as far as the metadata tells. */
 static enum err refusal(struct request *request, const struct image_topic *row, const struct mention *mention)
 {
-    if (!request_may(request, MAY_DELETE, ON_TOPIC, mention->name))
+    if (!request_may(request, MAY_DELETE, ON_TOPIC, mention->topic))
         return ERR_TOPIC_AUTHORIZATION_FAILED;
     if (row == NULL || mention->index < 0 || (uint32_t)mention->index >= row->partition_count)
         return ERR_UNKNOWN_TOPIC_OR_PARTITION;
-    return topic_is_internal(mention->name) ? ERR_INVALID_TOPIC_EXCEPTION : ERR_OK;
+    return topic_is_internal(mention->topic) ? ERR_INVALID_TOPIC_EXCEPTION : ERR_OK;
 }
 
 static bool add_partition(struct delete_records *deletion, const struct mention *mention,
                           struct delete_records_partition_result *entry)
 {
+    const struct delete_records_partition *in = mention->of;
     struct request *request = deletion->request;
-    const struct image_topic *row = request->image == NULL ? NULL : image_topic_by_name(request->image, mention->name);
+    const struct image_topic *row = request->image == NULL ? NULL : image_topic_by_name(request->image, mention->topic);
     enum err err = refusal(request, row, mention);
     struct delete_records_op *op = NULL;
 
@@ -131,28 +106,31 @@ static bool add_partition(struct delete_records *deletion, const struct mention 
         return false;
     op->op.topic_id = row->id;
     op->op.index = mention->index;
-    op->offset = mention->offset;
+    op->offset = in->offset;
     op->response = entry;
     return scatter_add(deletion->scatter, &op->op) == ERR_OK;
 }
 
-static bool add_all(struct delete_records *deletion, const struct mention *mentions, uint32_t count)
+static bool add_all(struct delete_records *deletion, const struct mentions *mentions)
 {
     struct delete_records_topic_result *topic = NULL;
-    struct delete_records_partition_result *entries = request_array(deletion->request, count, sizeof(*entries));
+    struct delete_records_partition_result *entries =
+        request_array(deletion->request, mentions->count, sizeof(*entries));
 
-    deletion->response.topics = request_array(deletion->request, count, sizeof(*topic));
+    deletion->response.topics = request_array(deletion->request, mentions->count, sizeof(*topic));
     if (entries == NULL || deletion->response.topics == NULL)
         return false;
-    for (uint32_t i = 0; i < count; i++) {
-        if (topic == NULL || !bytes_equal(topic->name, mentions[i].name)) {
+    for (uint32_t i = 0; i < mentions->count; i++) {
+        const struct mention *mention = &mentions->list[i];
+
+        if (topic == NULL || !bytes_equal(topic->name, mention->topic)) {
             topic = &deletion->response.topics[deletion->response.topics_count++];
             delete_records_topic_result_init(topic);
-            topic->name = mentions[i].name;
+            topic->name = mention->topic;
             topic->partitions = &entries[i];
         }
         topic->partitions_count++;
-        if (!add_partition(deletion, &mentions[i], &entries[i]))
+        if (!add_partition(deletion, mention, &entries[i]))
             return false;
     }
     return true;
@@ -161,8 +139,7 @@ static bool add_all(struct delete_records *deletion, const struct mention *menti
 void handle_delete_records(struct request *request, void *body)
 {
     struct delete_records *deletion = arena_alloc(&request->arena, sizeof(*deletion));
-    struct mention *mentions = NULL;
-    uint32_t count = 0;
+    struct mentions mentions;
 
     if (deletion == NULL)
         goto no_memory;
@@ -171,7 +148,7 @@ void handle_delete_records(struct request *request, void *body)
     deletion->scatter = scatter_new(request, start, all_done, deletion);
     if (deletion->scatter == NULL)
         goto no_memory;
-    if (!mentions_take(request, body, &mentions, &count) || !add_all(deletion, mentions, count))
+    if (take_mentions(request, body, &mentions) != ERR_OK || !add_all(deletion, &mentions))
         goto no_memory;
     scatter_run(deletion->scatter);
     return;

@@ -1,7 +1,6 @@
-#include <stdlib.h>
-
 #include "broker/broker_internal.h"
 #include "broker/handlers.h"
+#include "broker/mentions.h"
 #include "broker/scatter.h"
 #include "protocol/gen/list_offsets.h"
 
@@ -84,46 +83,34 @@ static bool timestamp_is_known(int64_t timestamp, int16_t version)
     }
 }
 
-/* One mention of a partition in the request. */
-struct mention {
-    struct bytes name;
-    int32_t index;
-    struct list_offsets_partition_response *entry;
-};
-
-static int by_partition(const void *a, const void *b)
+static void refuse_repeated(const struct mention *mention)
 {
-    const struct mention *left = a;
-    const struct mention *right = b;
-    int order = bytes_compare(left->name, right->name);
+    struct list_offsets_partition_response *out = mention->of;
 
-    return order != 0 ? order : (left->index > right->index) - (left->index < right->index);
+    out->error_code = err_wire(ERR_INVALID_REQUEST);
 }
 
 /* Named twice in one request: INVALID_REQUEST for each mention, as in Kafka. */
 static bool mark_repeated(struct list_offsets *list)
 {
-    struct mention *mentions = NULL;
+    struct mentions mentions;
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < list->in->topics_count; i++)
         count += list->in->topics[i].partitions_count;
     if (count < 2)
         return true;
-    mentions = request_array(list->request, count, sizeof(*mentions));
-    if (mentions == NULL)
+    if (mentions_init(&mentions, &list->request->arena, count) != ERR_OK)
         return false;
-    count = 0;
     for (uint32_t i = 0; i < list->in->topics_count; i++)
         for (uint32_t j = 0; j < list->in->topics[i].partitions_count; j++)
-            mentions[count++] =
-                (struct mention){list->in->topics[i].name, list->in->topics[i].partitions[j].partition_index,
-                                 &list->response.topics[i].partitions[j]};
-    qsort(mentions, count, sizeof(*mentions), by_partition);
+            mentions_add(&mentions, list->in->topics[i].name, list->in->topics[i].partitions[j].partition_index,
+                         &list->response.topics[i].partitions[j]);
+    mentions_sort(&mentions);
     for (uint32_t i = 1; i < count; i++)
-        if (by_partition(&mentions[i - 1], &mentions[i]) == 0) {
-            mentions[i - 1].entry->error_code = err_wire(ERR_INVALID_REQUEST);
-            mentions[i].entry->error_code = err_wire(ERR_INVALID_REQUEST);
+        if (mention_same_partition(&mentions.list[i - 1], &mentions.list[i])) {
+            refuse_repeated(&mentions.list[i - 1]);
+            refuse_repeated(&mentions.list[i]);
         }
     return true;
 }
