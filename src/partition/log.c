@@ -15,6 +15,7 @@ void log_free(struct partition_log *log)
     assert(log->jobs == 0 && list_is_empty(&log->appends) && list_is_empty(&log->reads) && list_is_empty(&log->syncs));
     assert(list_is_empty(&log->finds));
     assert(list_is_empty(&log->lookups));
+    assert(log->moving == NULL && log->cleaning == NULL);
     if (log->adopted)
         loop_timer_stop(log->env->loop, &log->timer);
     log_dirty_forget(log);

@@ -402,7 +402,7 @@ static void job_done(struct loop_job *base)
         } else {
             end(cleaning, err);
         }
-    } else if (!cleaning->ends && has_to_pause(cleaning)) {
+    } else if (!cleaning->ends && stop_reason(cleaning) == ERR_OK && has_to_pause(cleaning)) {
         loop_timer_start(cleaning->log->env->loop, &cleaning->pause, cleaning->paced_ns);
     } else {
         step(cleaning);

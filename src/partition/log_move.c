@@ -314,6 +314,18 @@ void partition_log_move_committed(struct log_move *op, enum err err)
 
 /* --- the job --- */
 
+/* Why it is not to go on; ERR_OK: it is. */
+static enum err stop_reason(const struct log_moving *moving)
+{
+    const struct partition_log *log = moving->log;
+
+    if (log->failed)
+        return ERR_KAFKA_STORAGE_ERROR;
+    if (log->closing != NULL || moving->op->cancelled)
+        return ERR_CLOSED;
+    return dir_space_refuses(moving->op->to->space) ? ERR_NO_SPACE : ERR_OK;
+}
+
 static void job_run(struct loop_job *base)
 {
     move_io_run(LIST_ENTRY(base, struct log_moving, job));
@@ -402,7 +414,7 @@ static void copy_done(struct log_moving *moving)
         moving->op->copied_offset = source->end_offset;
         moving->at++;
     }
-    if (!moving->ends && has_to_pause(moving))
+    if (stop_reason(moving) == ERR_OK && has_to_pause(moving)) /* nobody waits with it for an end that has come */
         loop_timer_start(moving->log->env->loop, &moving->pause, moving->paced_ns);
     else
         step(moving);
@@ -442,17 +454,6 @@ static void job_done(struct loop_job *base)
 }
 
 /* --- the course --- */
-
-static enum err stop_reason(const struct log_moving *moving)
-{
-    const struct partition_log *log = moving->log;
-
-    if (log->failed)
-        return ERR_KAFKA_STORAGE_ERROR;
-    if (log->closing != NULL || moving->op->cancelled)
-        return ERR_CLOSED;
-    return dir_space_refuses(moving->op->to->space) ? ERR_NO_SPACE : ERR_OK;
-}
 
 static void pause_over(struct loop_timer *timer)
 {

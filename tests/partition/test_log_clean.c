@@ -399,6 +399,32 @@ START_TEST(a_close_ends_it_soon)
 }
 END_TEST
 
+/* Also where its pace would have it wait once the slice under way is through. */
+START_TEST(a_slow_one_does_not_hold_a_close_up)
+{
+    for (int steps = 0; steps < 80; steps++) {
+        struct partition_log *log = NULL;
+        struct cleaned cleaned;
+        int64_t asked_ns = 0;
+
+        begin(7 + (uint64_t)steps);
+        log = world_log(&world);
+        append_some(log, 60);
+        ck_assert_int_eq(world_sync(&world, log), ERR_OK);
+        cleaned = clean_of(log);
+        cleaned.op.bytes_per_second = 100;
+        partition_log_clean(log, &cleaned.op);
+        for (int i = 0; i < steps; i++)
+            (void)sim_step(&world.sim, INT64_MAX);
+        asked_ns = world.sim.mono_ns;
+        world_close(&world, log);
+        ck_assert(cleaned.done);
+        ck_assert_int_lt(world.sim.mono_ns - asked_ns, 1000000000);
+        world_end(&world);
+    }
+}
+END_TEST
+
 START_TEST(its_rate_is_kept)
 {
     struct partition_log *log = NULL;
@@ -797,6 +823,6 @@ END_TEST
 
 RUN_TESTS("log_clean", what_would_fill_the_disk_is_not_begun, overdue_by_the_first_batch, rolled_before_the_lag_is_over,
           small_segments_become_one, reads_step_over_gaps, never_beyond_what_is_stable, others_go_on_meanwhile,
-          the_start_moves_into_a_group, a_close_ends_it_soon, its_rate_is_kept, a_full_disk_is_another_time,
-          damage_is_kept, offsets_far_apart_stay_apart, aborted_transactions_go, a_crash_leaves_the_old_or_the_new,
-          a_failed_call_loses_nothing)
+          the_start_moves_into_a_group, a_close_ends_it_soon, a_slow_one_does_not_hold_a_close_up, its_rate_is_kept,
+          a_full_disk_is_another_time, damage_is_kept, offsets_far_apart_stay_apart, aborted_transactions_go,
+          a_crash_leaves_the_old_or_the_new, a_failed_call_loses_nothing)

@@ -247,6 +247,65 @@ START_TEST(it_may_end)
 }
 END_TEST
 
+/* Whatever is under way of it, a slice too whose pace would have it wait: a stop and a deletion do not wait with it,
+ * and nothing of it is left behind them. */
+START_TEST(a_slow_one_ends_with_the_log)
+{
+    for (int how = 0; how < 2; how++) {
+        for (int steps = 0; steps < 120; steps++) {
+            struct partition_log *log = NULL;
+            int64_t asked_ns = 0;
+
+            move_world_begin(&world, &other, 1 + (uint64_t)steps, false);
+            log = world_log(&world);
+            move_world_fill(&world, log);
+            moving = (struct moving_op){.bytes_per_second = 1000};
+            move_world_start(&world, log, &other, &moving);
+            for (int i = 0; i < steps; i++)
+                (void)sim_step(&world.sim, INT64_MAX);
+            asked_ns = world.sim.mono_ns;
+            if (how == 0) {
+                world_close(&world, log);
+            } else {
+                struct partition_log_close op = {.done = was_deleted};
+
+                is_deleted = false;
+                partition_log_delete(log, &op);
+                world_run(&world, &is_deleted);
+            }
+            ck_assert(moving.done);
+            ck_assert_int_lt(world.sim.mono_ns - asked_ns, 1000000000);
+            world_pass(&world, INT64_C(120000000000));
+            world_end(&world);
+        }
+    }
+}
+END_TEST
+
+/* The same of one that is cancelled. */
+START_TEST(a_slow_one_is_cancelled_at_once)
+{
+    for (int steps = 0; steps < 120; steps++) {
+        struct partition_log *log = NULL;
+        int64_t asked_ns = 0;
+
+        move_world_begin(&world, &other, 1 + (uint64_t)steps, false);
+        log = world_log(&world);
+        move_world_fill(&world, log);
+        moving = (struct moving_op){.bytes_per_second = 1000};
+        move_world_start(&world, log, &other, &moving);
+        for (int i = 0; i < steps; i++)
+            (void)sim_step(&world.sim, INT64_MAX);
+        asked_ns = world.sim.mono_ns;
+        partition_log_move_cancel(log);
+        world_run(&world, &moving.done);
+        ck_assert_int_lt(world.sim.mono_ns - asked_ns, 1000000000);
+        world_close(&world, log);
+        world_end(&world);
+    }
+}
+END_TEST
+
 /* There and back again, with a journal in the first directory: what it had of before is no news. */
 START_TEST(it_comes_back)
 {
@@ -280,4 +339,4 @@ START_TEST(it_comes_back)
 END_TEST
 
 RUN_TESTS("log_move", all_of_it_goes_along, a_producer_goes_on, it_serves_meanwhile, a_cut_log_is_copied_anew,
-          it_may_end, it_comes_back)
+          it_may_end, a_slow_one_ends_with_the_log, a_slow_one_is_cancelled_at_once, it_comes_back)
