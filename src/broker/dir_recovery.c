@@ -63,6 +63,10 @@ enum err dir_recovery_begin(struct broker *broker, uint32_t at, char message[BRO
         dir->marked = err == ERR_OK;
         if (err == ERR_NO_SPACE) /* the start after a kill takes longer then */
             err = ERR_OK;
+    } else if (err == ERR_OK && dir->trust == LOG_TRUST_SYNCED) {
+        /* To judge has brought the mark into the page cache: a start after this one, should it break off, would believe
+         * it. */
+        err = boot_mark_doubt(broker->env.fs, dir->path);
     }
     if (err != ERR_OK) {
         (void)snprintf(message, BROKER_MESSAGE_CHARS, "log directory %s: %s", dir->path,

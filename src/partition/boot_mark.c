@@ -82,6 +82,23 @@ enum err boot_mark_write(struct fs *fs, const char *log_dir, const struct boot_m
     return text_file_replace(fs, log_dir, BOOT_MARK_FILE, bytes_of(bytes, sizeof(bytes)));
 }
 
+enum err boot_mark_doubt(struct fs *fs, const char *log_dir)
+{
+    /* No boot has that id. The state stays, so that a clean stop by another program is still told from ours. */
+    struct boot_mark mark = {BOOT_MARK_RUNNING, {{0}}};
+    struct log_path path;
+    enum err err = boot_mark_write(fs, log_dir, &mark);
+
+    if (err != ERR_NO_SPACE)
+        return err;
+    err = log_path_in(&path, log_dir, BOOT_MARK_FILE);
+    if (err == ERR_OK)
+        err = fs_unlink(fs, path.text);
+    if (err == ERR_NOT_FOUND)
+        return ERR_OK;
+    return err == ERR_OK ? fs_sync_dir(fs, log_dir) : err;
+}
+
 void boot_mark_touch(struct fs *fs, const char *log_dir)
 {
     uint8_t bytes[BOOT_MARK_BYTES];

@@ -45,6 +45,9 @@ MUST_CHECK enum err boot_mark_read(struct fs *fs, const char *log_dir, struct bo
                                    uint16_t *version);
 /* Synced, unless it says that syncs fail. */
 MUST_CHECK enum err boot_mark_write(struct fs *fs, const char *log_dir, const struct boot_mark *mark);
+/* From here on nobody believes what was written, whatever happens: durably, and without room for it if there is none.
+ * ERR_IO. */
+MUST_CHECK enum err boot_mark_doubt(struct fs *fs, const char *log_dir);
 /* So that it is not what the page cache gives up first. */
 void boot_mark_touch(struct fs *fs, const char *log_dir);
 

@@ -39,6 +39,7 @@ struct sim_fs_node {
     uint32_t references; /* names in any version, and open files */
     bool is_directory;
     bool locked;
+    bool cold; /* a file that nobody has read or written since the page cache was lost */
     int64_t mtime_ms;
     uint64_t allocated;     /* bytes that count as used: written or set aside; holes at the end do not */
     struct content now;     /* as it reads */
@@ -573,8 +574,10 @@ static enum err sim_read(struct fs_file *file, uint64_t position, void *to, size
 {
     enum err err = enter_file(file, SIM_FS_READ, 0, NULL);
 
-    if (err == ERR_OK)
+    if (err == ERR_OK) {
+        file_of(file)->node->cold = false;
         *got = copy_out(file, position, to, size);
+    }
     return err;
 }
 
@@ -582,7 +585,7 @@ static enum err sim_read_cached(struct fs_file *file, uint64_t position, void *t
 {
     struct sim *sim = of(file->fs)->sim;
 
-    if (sim_chance(sim, sim->habits.cached_miss_percent))
+    if (sim_chance(sim, sim->habits.cached_miss_percent) || file_of(file)->node->cold)
         return ERR_WOULD_BLOCK;
     return sim_read(file, position, to, size, got);
 }
@@ -593,7 +596,7 @@ static bool sim_is_cached(struct fs_file *file, uint64_t position, size_t size)
 
     (void)position;
     (void)size;
-    return !sim_chance(sim, sim->habits.cached_miss_percent);
+    return !sim_chance(sim, sim->habits.cached_miss_percent) && !file_of(file)->node->cold;
 }
 
 static enum err sim_write(struct fs_file *base, uint64_t position, const struct bytes *pieces, uint32_t count,
@@ -629,6 +632,7 @@ static enum err sim_write(struct fs_file *base, uint64_t position, const struct 
         if (take == 0)
             continue;
         change_add(node, false, position, pieces[i].data, take);
+        node->cold = false;
         position += take;
         part -= take;
     }
@@ -899,6 +903,7 @@ static void cut_node(struct sim_fs *fs, struct sim_fs_node *node)
 {
     if (!node->is_directory) {
         cut_file(fs, node);
+        node->cold = true;
         return;
     }
     uint64_t count = 0;
@@ -923,6 +928,12 @@ void sim_fs_cut(struct sim_fs *fs)
     sim_fs_kill(fs);
     fs->boots++;
     cut_node(fs, fs->root);
+}
+
+void sim_fs_remount(struct sim_fs *fs)
+{
+    sim_fs_cut(fs);
+    fs->boots--;
 }
 
 bool sim_fs_flip(struct sim_fs *fs, const char *path, uint64_t position, uint8_t mask)

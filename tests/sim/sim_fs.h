@@ -77,6 +77,8 @@ bool sim_fs_fault_struck(const struct sim_fs *fs);
 void sim_fs_kill(struct sim_fs *fs);
 /* The power goes: a legal subset of what was not synced is lost. */
 void sim_fs_cut(struct sim_fs *fs);
+/* The same of the file system alone: it is taken away and mounted again, and the machine goes on in its boot. */
+void sim_fs_remount(struct sim_fs *fs);
 
 /* Frees what the dead process had open: its memory is gone, so it will not close them. Call after a kill or cut. */
 void sim_fs_forget_files(struct sim_fs *fs);

@@ -65,7 +65,7 @@ static void wait_told(struct sim_node *node)
     node->told = false;
 }
 
-void sim_node_start(struct sim_node *node)
+void sim_node_begin(struct sim_node *node)
 {
     char message[BROKER_MESSAGE_CHARS];
     struct broker_env env = {
@@ -96,6 +96,11 @@ void sim_node_start(struct sim_node *node)
     assert(err == ERR_OK);
     broker_start(node->broker, on_done, node);
     (void)sim_mem_enter(before);
+}
+
+void sim_node_start(struct sim_node *node)
+{
+    sim_node_begin(node);
     wait_told(node);
 }
 

@@ -46,6 +46,8 @@ void sim_node_init(struct sim_node *node, struct sim *sim, struct sim_fs *disk, 
 void sim_node_set(struct sim_node *node, const char *assignment);
 /* Asserts that it comes up within a virtual minute, and that nothing else was asked of it meanwhile. */
 void sim_node_start(struct sim_node *node);
+/* The same, but it has only begun: for one that dies in its start. */
+void sim_node_begin(struct sim_node *node);
 /* A clean stop, within a virtual minute. */
 void sim_node_stop(struct sim_node *node);
 /* Dies at once: kill -9 (what was written stays), or a power cut (only what was synced must). Its memory is freed
