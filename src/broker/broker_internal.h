@@ -52,6 +52,7 @@ struct broker_dir {
     _Atomic(bool) unsynced;       /* partitions there were closed without syncing their files: that is to follow */
     _Atomic(uint32_t) partitions; /* that live there: a new one goes where the fewest do */
     bool clean;
+    bool foreign;        /* another program has written there since we did */
     int64_t clean_epoch; /* of the broker at its last clean stop; -1 unknown */
     /* dir_recovery.c's */
     enum log_trust trust;

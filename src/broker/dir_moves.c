@@ -71,8 +71,12 @@ static void committed(struct metadata_call *call)
 {
     struct dir_move *move = LIST_ENTRY(call, struct dir_move, call);
     enum err err = call->request.err != ERR_OK ? call->request.err : move->assignment.err;
+    struct hosted *hosted = move->hosted;
+    bool failed_meanwhile = err == ERR_OK && hosted->shard->dirs[move->to].failed;
 
     partition_log_move_committed(&move->op, err);
+    if (failed_meanwhile && hosted->partition != NULL) /* the others there have heard of it already */
+        partition_fail(hosted->partition, ERR_KAFKA_STORAGE_ERROR);
 }
 
 static void commit(struct log_move *op)
@@ -81,6 +85,10 @@ static void commit(struct log_move *op)
     struct hosted *hosted = move->hosted;
     struct shard *shard = hosted->shard;
 
+    if (shard->dirs[move->to].failed) {
+        partition_log_move_committed(op, ERR_LOG_DIR_NOT_FOUND);
+        return;
+    }
     if (image_metadata_version(shard->image) < METADATA_VERSION_DIRECTORIES) {
         partition_log_move_committed(op, ERR_OK);
         return;
@@ -105,10 +113,13 @@ static void moved_now(struct log_move *op)
 {
     struct dir_move *move = LIST_ENTRY(op, struct dir_move, op);
     struct hosted *hosted = move->hosted;
-    struct broker *broker = hosted->shard->broker;
+    struct shard *shard = hosted->shard;
+    struct broker *broker = shard->broker;
 
-    atomic_fetch_sub(&broker->dirs[hosted->dir].partitions, 1);
-    atomic_fetch_add(&broker->dirs[move->to].partitions, 1);
+    if (hosted->partition != NULL) { /* else it is on its way out, and counts nowhere any more */
+        atomic_fetch_sub(&broker->dirs[hosted->dir].partitions, 1);
+        atomic_fetch_add(&broker->dirs[move->to].partitions, 1);
+    }
     hosted->dir = move->to;
     if (hosted->end_note != NULL)
         hosted->end_note->dir = move->to;
@@ -148,7 +159,7 @@ static void done(struct log_move *op)
     move_free(move);
     if (hosted->partition != NULL) {
         dir_assign_check(hosted);
-        if (then != NOWHERE && dir_moves_ask(hosted, then) != ERR_OK)
+        if (then != NOWHERE && !partition_is_failed(hosted->partition) && dir_moves_ask(hosted, then) != ERR_OK)
             log_warn(&shard->broker->log, "move not begun, no memory topic_id=%s partition=%" PRId32,
                      uuid_format(hosted->topic_id).text, hosted->index);
     }
@@ -329,4 +340,12 @@ bool dir_moves_take_wish(struct shard *shard, struct bytes topic, int32_t index,
     *dir = wish->dir;
     mem_free(wish);
     return true;
+}
+
+void dir_moves_forget_wish(struct shard *shard, struct bytes topic, int32_t index)
+{
+    uint32_t dir = 0;
+
+    if (map_count(&shard->moves.wishes) > 0)
+        (void)dir_moves_take_wish(shard, topic, index, &dir);
 }

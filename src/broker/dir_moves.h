@@ -52,5 +52,7 @@ bool dir_moves_look(const struct hosted *hosted, struct dir_moves_state *state);
 void dir_moves_wish(struct shard *from, struct bytes topic, int32_t index, uint32_t dir);
 /* Whether there is such a wish; it is done with then. */
 bool dir_moves_take_wish(struct shard *shard, struct bytes topic, int32_t index, uint32_t *dir);
+/* The partition is there, and its home is another. */
+void dir_moves_forget_wish(struct shard *shard, struct bytes topic, int32_t index);
 
 #endif

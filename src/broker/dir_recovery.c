@@ -56,6 +56,7 @@ enum err dir_recovery_begin(struct broker *broker, uint32_t at, char message[BRO
 
     if (err == ERR_OK) {
         dir->trust = trust.trust;
+        dir->foreign = trust.discard_journals;
         err = journals_find(broker, at, trust.discard_journals);
     }
     if (err == ERR_OK && (dir->clean || dir->list.count == 0)) {
@@ -184,6 +185,8 @@ void dir_recovery_go_on(struct broker *broker)
         if (may_be_marked(dir)) {
             err = mark_write(broker, i, BOOT_MARK_RUNNING);
             dir->marked = err == ERR_OK;
+            if (atomic_load(&dir->failed)) /* while that was written: what was said of it meanwhile counts */
+                err = mark_write(broker, i, BOOT_MARK_FAILED);
         } else {
             boot_mark_touch(broker->env.fs, dir->path);
         }

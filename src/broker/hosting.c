@@ -93,6 +93,7 @@ static void found_take(struct hosted *hosted, const struct choice *choice, struc
     spec->cleaned_offset = stored->found->cleaned_offset;
     spec->clean = dir->clean;
     spec->trust = dir->trust;
+    spec->foreign = dir->foreign;
     if (choice->at == NULL) { /* all that is left of the partition is a copy that was not finished */
         spec->from_copy = bytes_of_text(stored->found->copy);
         spec->clean = false;

@@ -360,8 +360,10 @@ static void follow_topic(struct shard *shard, const struct image_topic *topic)
         struct hosted *hosted = NULL;
         enum err err = ERR_OK;
 
-        if (shard_home(broker, topic->id, (int32_t)i) != shard || !is_replica(row, broker->node_id))
+        if (shard_home(broker, topic->id, (int32_t)i) != shard || !is_replica(row, broker->node_id)) {
+            dir_moves_forget_wish(shard, topic->name, (int32_t)i);
             continue;
+        }
         hosted = map_get(&shard->hosted, key_bytes(&key));
         if (hosted == NULL && !resolved) {
             shard_topic_config(shard, topic, &config);

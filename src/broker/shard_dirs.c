@@ -15,10 +15,12 @@ static void fail_dir(struct loop_task *task)
     for (uint32_t cursor = 0; map_next(&shard->hosted, &cursor, NULL, &value);) {
         struct hosted *hosted = value;
 
-        if (hosted->partition != NULL && hosted->dir == dir->dir)
+        if (hosted->partition != NULL && hosted->dir == dir->dir) {
+            dir_moves_forget(hosted);
             partition_fail(hosted->partition, ERR_KAFKA_STORAGE_ERROR);
-        else if (hosted->partition != NULL)
+        } else if (hosted->partition != NULL) {
             dir_moves_target_failed(hosted, dir->dir);
+        }
     }
 }
 

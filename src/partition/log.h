@@ -48,6 +48,7 @@ struct partition_log_spec {
     bool essential;         /* where the disk is full it goes on from the directory's reserve */
     enum log_trust trust;   /* where it was not: what may be believed of the rest (all-zero: what was synced) */
     const struct journal_replay *journals; /* that were found in the directory, read; NULL: none */
+    bool foreign;                          /* another program has written to the directory since we did */
     struct bytes from_copy;                /* partition_log_adopt_copy's: the name of the copy; null: none */
     atomic_uint *unsettled; /* is counted down once all that was found is synced in the segments; NULL: nobody asks */
 };

@@ -25,6 +25,8 @@ enum err log_open_moved_mark(struct partition_log *log, struct partition_log_spe
     struct log_moved_mark mark;
     enum err err = log_moved_mark_read(log->env->fs, log->dir, &mark);
 
+    if (err == ERR_OK && believed->foreign) /* who knows nothing of the mark may have cut the log and gone on */
+        return log_moved_mark_remove(log->env->fs, log->dir);
     if (err == ERR_NOT_FOUND)
         return ERR_OK;
     if (err != ERR_OK)

@@ -331,6 +331,7 @@ static enum err load_start(struct partition *partition, const struct partition_s
         .cleaned_offset = spec->cleaned_offset,
         .clean = spec->clean,
         .trust = spec->trust,
+        .foreign = spec->foreign,
         .journals = spec->journals,
         .unsettled = spec->unsettled,
         .essential = spec->essential,

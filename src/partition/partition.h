@@ -44,6 +44,7 @@ struct partition_spec {
     enum log_trust trust; /* as the next two in struct partition_log_spec */
     const struct journal_replay *journals;
     atomic_uint *unsettled;
+    bool foreign;           /* another program has written to the directory since we did */
     struct bytes from_copy; /* the name of a move's unfinished copy there, which it is to become; null: none */
     bool essential;         /* it goes on from the directory's reserve where the disk is full, and refuses nobody */
 };

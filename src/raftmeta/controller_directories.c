@@ -61,6 +61,9 @@ static enum err assign_one(struct step *step, int32_t broker_id, struct director
     if (partition->leader == IMAGE_LEADER_NONE && step_broker_is_active(step, broker_id) &&
         step_directory_is_online(step, broker_id, assignment->directory) && is_in_isr(partition, broker_id))
         record->partition_change.leader = broker_id;
+    /* It has moved into one that failed meanwhile. */
+    if (partition->leader == broker_id && !step_directory_is_online(step, broker_id, assignment->directory))
+        record->partition_change.leader = IMAGE_LEADER_NONE;
     return ERR_OK;
 }
 

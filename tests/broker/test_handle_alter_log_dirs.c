@@ -317,6 +317,108 @@ START_TEST(of_two_the_metadata_choose)
 }
 END_TEST
 
+/* What a directory is said to have is what lies there: new partitions go by it. */
+static void check_counts(void)
+{
+    uint32_t counts[3] = {0};
+
+    for (uint32_t i = 0; i < world.node.broker->env.reactor_count; i++) {
+        void *value = NULL;
+
+        for (uint32_t cursor = 0; map_next(&world.node.broker->shards[i].hosted, &cursor, NULL, &value);)
+            counts[((struct hosted *)value)->dir]++;
+    }
+    for (uint32_t i = 0; i < 3; i++)
+        ck_assert_uint_eq(atomic_load(&world.node.broker->dirs[i].partitions), counts[i]);
+}
+
+static void step(uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        (void)sim_step(&world.sim, INT64_MAX);
+}
+
+/* Deleted at any moment of its move. */
+START_TEST(a_topic_goes_while_it_moves)
+{
+    for (uint64_t seed = 1; seed <= 80; seed++) {
+        struct uuid topic;
+
+        begin(seed, NULL);
+        topic = node_create_topic(&world, "a", 1, NULL);
+        node_world_pass(&world, 100);
+        produce(topic, 0, 0, 3);
+        ck_assert_int_eq(alter(paths[(dir_of(topic, 0) + 1) % 3], "a", 0), 0);
+        step(seed);
+        ck_assert_int_eq(node_delete_topic(&world, "a"), ERR_OK);
+        node_world_pass(&world, 2000);
+        check_counts();
+        node_world_end(&world);
+    }
+}
+END_TEST
+
+/* The target fails at any moment of the move: the partition serves from where it was, or has failed with what it had
+ * moved into, and the metadata know. */
+START_TEST(a_target_that_fails)
+{
+    uint32_t stayed = 0;
+    uint32_t gone = 0;
+
+    for (uint64_t seed = 1; seed <= 120; seed++) {
+        struct uuid topic;
+        struct shard *home = NULL;
+        enum err err = ERR_OK;
+
+        begin(seed, NULL);
+        topic = node_create_topic(&world, "a", 1, NULL);
+        node_world_pass(&world, 100);
+        produce(topic, 0, 0, 3);
+        home = shard_home(world.node.broker, topic, 0);
+        if (dir_of(topic, 0) != 0) { /* the metadata's own directory is not to fail */
+            ck_assert_int_eq(alter(paths[0], "a", 0), 0);
+            await_dir(topic, 0, 0);
+        }
+        ck_assert_int_eq(alter("/more", "a", 0), 0);
+        step(seed);
+        shard_storage_failed(home, "/more", ERR_IO);
+        node_world_pass(&world, 3000);
+        ck_assert_ptr_null(hosted_of(topic, 0)->move);
+        if (dir_of(topic, 0) == 1) {
+            gone++;
+            ck_assert(partition_is_failed(hosted_of(topic, 0)->partition));
+            ck_assert_int_eq(image_partition(home->image, topic, 0)->leader, -1);
+            ck_assert_int_eq(node_produce(&world, 0, topic, 0, RECORD_BYTES, &err), -1);
+        } else {
+            stayed++;
+            ck_assert_int_eq(image_partition(home->image, topic, 0)->leader, 1);
+            produce(topic, 0, 3, 4);
+        }
+        check_counts();
+        node_world_end(&world);
+    }
+    ck_assert_uint_gt(stayed, 0);
+    ck_assert_uint_gt(gone, 0);
+}
+END_TEST
+
+/* Every home hears of a wish, one of them has the partition. */
+START_TEST(wishes_are_forgotten_once_it_is_there)
+{
+    begin(3, NULL);
+    for (int32_t i = 0; i < 4; i++)
+        (void)alter("/last", "later", i);
+    node_world_pass(&world, 100);
+    (void)node_create_topic(&world, "later", 4, NULL);
+    node_world_pass(&world, 100);
+    for (uint32_t i = 0; i < world.node.broker->env.reactor_count; i++)
+        ck_assert_uint_eq(map_count(&world.node.broker->shards[i].moves.wishes), 0);
+    check_counts();
+    node_world_end(&world);
+}
+END_TEST
+
 RUN_TESTS("handle_alter_log_dirs", bad_requests_are_refused, a_move_is_seen_replaced_and_ended,
           moves_go_on_after_a_start, a_partition_to_come_has_its_place, a_kill_leaves_it_in_one_place,
-          of_two_the_metadata_choose)
+          of_two_the_metadata_choose, a_topic_goes_while_it_moves, a_target_that_fails,
+          wishes_are_forgotten_once_it_is_there)

@@ -338,5 +338,32 @@ START_TEST(it_comes_back)
 }
 END_TEST
 
+/* What the mark of a move says is history once another program has written there: it may have cut the log. */
+START_TEST(another_program_makes_the_mark_history)
+{
+    for (int foreign = 0; foreign < 2; foreign++) {
+        struct partition_log *log = NULL;
+
+        move_world_begin(&world, &other, 1, false);
+        log = world_log(&world);
+        move_world_fill(&world, log);
+        partition_log_move_start(log, 5);
+        moving = (struct moving_op){0};
+        move_world_run(&world, log, &other, &moving);
+        world_close(&world, log);
+        world.env = other;
+        world.spec.start_offset = 0;
+        world.spec.clean = false;
+        world.spec.foreign = foreign == 1;
+        log = world_log(&world);
+        ck_assert_int_eq(partition_log_start_offset(log), foreign == 1 ? 0 : 5);
+        ck_assert_uint_eq(move_world_count(&world, "/data2/t-0", "ottla-moved"), foreign == 1 ? 0 : 1);
+        world_close(&world, log);
+        world_end(&world);
+    }
+}
+END_TEST
+
 RUN_TESTS("log_move", all_of_it_goes_along, a_producer_goes_on, it_serves_meanwhile, a_cut_log_is_copied_anew,
-          it_may_end, a_slow_one_ends_with_the_log, a_slow_one_is_cancelled_at_once, it_comes_back)
+          it_may_end, a_slow_one_ends_with_the_log, a_slow_one_is_cancelled_at_once, it_comes_back,
+          another_program_makes_the_mark_history)
