@@ -1,9 +1,7 @@
 #include "partition/log_moved_mark.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
-#include "base/crc32c.h"
 #include "partition/log_path.h"
 #include "partition/text_file.h"
 
@@ -17,8 +15,7 @@ enum err log_moved_mark_write(struct fs *fs, const char *dir, const struct log_m
 
     text_add(&text, MAGIC " 1\n%" PRId64 " %" PRId64 " %" PRId64 "\n", mark->recovery_point, mark->start_offset,
              mark->cleaned_offset);
-    if (!text.failed)
-        text_add(&text, "%08" PRIx32 "\n", crc32c(0, text.data, text.size));
+    text_seal(&text);
     err = text.failed ? ERR_NOMEM : text_file_replace(fs, dir, LOG_MOVED_NAME, bytes_of(text.data, text.size));
     text_deinit(&text);
     return err;
@@ -31,29 +28,28 @@ static bool number_take(struct bytes *line, int64_t *number)
     return text_next_word(line, &word) && text_parse_i64(word, number);
 }
 
+static bool numbers_parse(struct bytes line, struct log_moved_mark *mark)
+{
+    struct bytes word;
+
+    return number_take(&line, &mark->recovery_point) && number_take(&line, &mark->start_offset) &&
+           number_take(&line, &mark->cleaned_offset) && !text_next_word(&line, &word) && mark->start_offset >= 0 &&
+           mark->recovery_point >= mark->start_offset && mark->cleaned_offset >= -1;
+}
+
 static enum err parse(struct bytes file, struct log_moved_mark *mark)
 {
     struct bytes rest = file;
-    struct bytes first;
-    struct bytes second;
-    struct bytes third;
+    struct bytes line;
     struct bytes word;
     int64_t version = 0;
-    char sum[16];
 
-    if (!text_next_line(&rest, &first) || !text_next_word(&first, &word) || !bytes_equal(word, BYTES_LITERAL(MAGIC)) ||
-        !number_take(&first, &version))
+    if (!text_unseal(&rest) || !text_next_line(&rest, &line) || !text_next_word(&line, &word) ||
+        !bytes_equal(word, BYTES_LITERAL(MAGIC)) || !number_take(&line, &version))
         return ERR_NOT_FOUND;
     if (version != 1)
         return ERR_UNSUPPORTED_VERSION;
-    if (!text_next_line(&rest, &second))
-        return ERR_NOT_FOUND;
-    (void)snprintf(sum, sizeof(sum), "%08" PRIx32, crc32c(0, file.data, file.size - rest.size));
-    if (!text_next_line(&rest, &third) || !bytes_equal(third, bytes_of_text(sum)) ||
-        !number_take(&second, &mark->recovery_point) || !number_take(&second, &mark->start_offset) ||
-        !number_take(&second, &mark->cleaned_offset))
-        return ERR_NOT_FOUND;
-    return ERR_OK;
+    return text_next_line(&rest, &line) && numbers_parse(line, mark) && rest.size == 0 ? ERR_OK : ERR_NOT_FOUND;
 }
 
 enum err log_moved_mark_read(struct fs *fs, const char *dir, struct log_moved_mark *mark)

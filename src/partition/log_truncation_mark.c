@@ -1,10 +1,8 @@
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/crc32c.h"
-#include "partition/log_path.h"
 #include "partition/log_truncation_mark.h"
+
+#include <inttypes.h>
+
+#include "partition/log_path.h"
 #include "partition/text_file.h"
 
 enum { MARK_BYTES_MAX = 4096 };
@@ -16,8 +14,7 @@ enum err log_truncation_mark_write(struct fs *fs, const char *dir, const struct 
     enum err err = ERR_OK;
 
     text_add(&text, MAGIC " 1\n%" PRId64 " %" PRId64 "\n", mark->offset, mark->until);
-    if (!text.failed)
-        text_add(&text, "%08" PRIx32 "\n", crc32c(0, text.data, text.size));
+    text_seal(&text);
     err = text.failed ? ERR_NOMEM : text_file_replace(fs, dir, LOG_TRUNCATION_NAME, bytes_of(text.data, text.size));
     text_deinit(&text);
     return err;
@@ -34,24 +31,16 @@ static bool numbers_parse(struct bytes line, struct log_truncation_mark *mark)
 static enum err parse(struct bytes file, struct log_truncation_mark *mark)
 {
     struct bytes rest = file;
-    struct bytes first;
-    struct bytes second;
-    struct bytes third;
+    struct bytes line;
     struct bytes word;
     int64_t version = 0;
-    char sum[16];
 
-    if (!text_next_line(&rest, &first) || !text_next_word(&first, &word) || !bytes_equal(word, BYTES_LITERAL(MAGIC)) ||
-        !text_next_word(&first, &word) || !text_parse_i64(word, &version))
+    if (!text_unseal(&rest) || !text_next_line(&rest, &line) || !text_next_word(&line, &word) ||
+        !bytes_equal(word, BYTES_LITERAL(MAGIC)) || !text_next_word(&line, &word) || !text_parse_i64(word, &version))
         return ERR_DAMAGED;
     if (version != 1)
         return ERR_UNSUPPORTED_VERSION;
-    if (!text_next_line(&rest, &second))
-        return ERR_DAMAGED;
-    (void)snprintf(sum, sizeof(sum), "%08" PRIx32, crc32c(0, file.data, file.size - rest.size));
-    if (!text_next_line(&rest, &third) || !bytes_equal(third, bytes_of_text(sum)) || !numbers_parse(second, mark))
-        return ERR_DAMAGED;
-    return ERR_OK;
+    return text_next_line(&rest, &line) && numbers_parse(line, mark) ? ERR_OK : ERR_DAMAGED;
 }
 
 enum err log_truncation_mark_read(struct fs *fs, const char *dir, struct log_truncation_mark *mark)

@@ -1,13 +1,15 @@
 #include "partition/text_file.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/crc32c.h"
 #include "base/mem.h"
 #include "partition/log_path.h"
 
-enum { ROOM_BYTES_FIRST = 256 };
+enum { ROOM_BYTES_FIRST = 256, SEAL_DIGITS = 8 };
 
 static bool room_make(struct text *text, size_t want)
 {
@@ -51,6 +53,29 @@ void text_deinit(struct text *text)
 {
     mem_free(text->data);
     *text = (struct text){0};
+}
+
+void text_seal(struct text *text)
+{
+    if (!text->failed)
+        text_add(text, "%08" PRIx32 "\n", crc32c(0, text->data, text->size));
+}
+
+bool text_unseal(struct bytes *file)
+{
+    size_t size = file->size;
+    char seal[SEAL_DIGITS + 1];
+
+    if (size > 0 && file->data[size - 1] == '\n')
+        size--;
+    if (size <= SEAL_DIGITS || file->data[size - SEAL_DIGITS - 1] != '\n')
+        return false;
+    size -= SEAL_DIGITS;
+    (void)snprintf(seal, sizeof(seal), "%08" PRIx32, crc32c(0, file->data, size));
+    if (memcmp(file->data + size, seal, SEAL_DIGITS) != 0)
+        return false;
+    file->size = size;
+    return true;
 }
 
 enum err text_file_read(struct fs *fs, const char *dir, const char *name, size_t bytes_max, struct text *text)

@@ -26,6 +26,12 @@ struct text {
 
 void text_add(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_deinit(struct text *text);
+/* Adds the last line of a file that vouches for itself: the CRC-32C of all lines above, 8 hex digits. Whatever version
+ * says what those lines are, this one stays, so that a flipped bit is told from a later version. */
+void text_seal(struct text *text);
+/* The lines above it; false: it is not there, not the last, or not of them. Only the newline behind it may be missing.
+ */
+bool text_unseal(struct bytes *file);
 
 /* Reads <dir>/<name>; the text's data has a NUL behind it. ERR_NOT_FOUND; ERR_LIMIT: larger than bytes_max. */
 MUST_CHECK enum err text_file_read(struct fs *fs, const char *dir, const char *name, size_t bytes_max,

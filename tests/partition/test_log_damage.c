@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "partition/log_moved_mark.h"
+#include "partition/log_truncation_mark.h"
 #include "run_tests.h"
 #include "world.h"
 
@@ -253,10 +255,25 @@ START_TEST(recovery_keeps_what_was_synced)
 }
 END_TEST
 
+/* Marks of a move and of a cut that say what is true of it. */
+static void lay_out_marks(void)
+{
+    const struct log_moved_mark moved = {end_offset, 0, -1};
+    const struct log_truncation_mark cut = {end_offset, end_offset};
+
+    world_begin(&world, 1);
+    ck_assert_int_eq(fs_mkdir(&world.disk.fs, "/data/t-0"), ERR_OK);
+    ck_assert_int_eq(log_moved_mark_write(&world.disk.fs, "/data/t-0", &moved), ERR_OK);
+    ck_assert_int_eq(log_truncation_mark_write(&world.disk.fs, "/data/t-0", &cut), ERR_OK);
+    ck_assert_int_eq(fs_list(&world.disk.fs, "/data/t-0", keep, NULL), ERR_OK);
+    world_end(&world);
+}
+
 /* Other files are rebuilt, or passed over: every record stays. */
 START_TEST(a_flipped_byte_beside_the_segments_costs_nothing)
 {
     lay_out();
+    lay_out_marks();
     for (uint32_t i = 0; i < file_count; i++) {
         if (is_kind(&files[i], ".log") || is_kind(&files[i], "partition.metadata"))
             continue;

@@ -449,37 +449,6 @@ START_TEST(an_old_recovery_point_is_not_believed)
 }
 END_TEST
 
-START_TEST(marks)
-{
-    struct log_truncation_mark mark = {.offset = 5, .until = 77};
-    struct bytes whole;
-    char copy[256];
-
-    world_begin(&world, 12);
-    ck_assert_int_eq(log_truncation_mark_read(&world.disk.fs, "/data", &mark), ERR_NOT_FOUND);
-    ck_assert_int_eq(log_truncation_mark_write(&world.disk.fs, "/data", &mark), ERR_OK);
-    mark = (struct log_truncation_mark){0};
-    ck_assert_int_eq(log_truncation_mark_read(&world.disk.fs, "/data", &mark), ERR_OK);
-    ck_assert_int_eq(mark.offset, 5);
-    ck_assert_int_eq(mark.until, 77);
-    whole = sim_fs_peek(&world.disk, "/data/" LOG_TRUNCATION_NAME);
-    memcpy(copy, whole.data, whole.size);
-    for (size_t i = 0; i < whole.size;
-         i++) { /* whatever byte is wrong: nothing is believed, or its version is unknown */
-        enum err err = ERR_OK;
-
-        copy[i] ^= 1;
-        sim_fs_poke(&world.disk, "/data/" LOG_TRUNCATION_NAME, bytes_of(copy, whole.size));
-        err = log_truncation_mark_read(&world.disk.fs, "/data", &mark);
-        ck_assert(err == ERR_UNSUPPORTED_VERSION || (err == ERR_OK && mark.offset == 0 && mark.until == INT64_MAX));
-        copy[i] ^= 1;
-    }
-    ck_assert_int_eq(log_truncation_mark_remove(&world.disk.fs, "/data"), ERR_OK);
-    ck_assert_int_eq(log_truncation_mark_remove(&world.disk.fs, "/data"), ERR_OK);
-    world_end(&world);
-}
-END_TEST
-
 /* --- failures --- */
 
 static const struct fault {
@@ -568,16 +537,10 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {at_any_offset,
-                                  cut_bytes_are_not_written_over,
-                                  the_whole_of_it,
-                                  below_the_start,
-                                  producers_are_as_they_were,
-                                  epochs_are_cut,
-                                  times_are_cut,
-                                  whatever_is_under_way,
-                                  an_old_recovery_point_is_not_believed,
-                                  marks};
+    const TTest *const tests[] = {
+        at_any_offset,   cut_bytes_are_not_written_over, the_whole_of_it,
+        below_the_start, producers_are_as_they_were,     epochs_are_cut,
+        times_are_cut,   whatever_is_under_way,          an_old_recovery_point_is_not_believed};
     Suite *suite = suite_create("log_truncate");
     TCase *all = tcase_create("log_truncate");
     SRunner *runner = NULL;

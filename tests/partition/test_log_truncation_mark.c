@@ -1,0 +1,90 @@
+/* Rule: the mark of a cut says what was written; where any byte of it is wrong, or it is cut short, it counts as a cut
+ * at 0: nothing is believed unread. Without its last newline all of it is there, vouched for, and it is believed. */
+#include "partition/log_truncation_mark.h"
+
+#include "partition/text_file.h"
+#include "run_tests.h"
+#include "world.h"
+
+#define PATH "/data/" LOG_TRUNCATION_NAME
+
+static struct world world;
+
+static const struct log_truncation_mark written = {.offset = 5, .until = 77};
+
+static bool reads_as(int64_t offset, int64_t until)
+{
+    struct log_truncation_mark got = {0};
+
+    return log_truncation_mark_read(&world.disk.fs, "/data", &got) == ERR_OK && got.offset == offset &&
+           got.until == until;
+}
+
+static bool is_cut_at_zero(struct bytes content)
+{
+    sim_fs_poke(&world.disk, PATH, content);
+    return reads_as(0, INT64_MAX);
+}
+
+START_TEST(it_comes_back_as_written)
+{
+    struct log_truncation_mark got;
+
+    world_begin(&world, 1);
+    ck_assert_int_eq(log_truncation_mark_read(&world.disk.fs, "/data", &got), ERR_NOT_FOUND);
+    ck_assert_int_eq(log_truncation_mark_write(&world.disk.fs, "/data", &written), ERR_OK);
+    sim_fs_cut(&world.disk);
+    ck_assert(reads_as(5, 77));
+    ck_assert(bytes_equal(sim_fs_peek(&world.disk, PATH), BYTES_LITERAL("ottla-truncation 1\n5 77\n47f5590a\n")));
+    ck_assert_int_eq(log_truncation_mark_remove(&world.disk.fs, "/data"), ERR_OK);
+    ck_assert_int_eq(log_truncation_mark_read(&world.disk.fs, "/data", &got), ERR_NOT_FOUND);
+    ck_assert_int_eq(log_truncation_mark_remove(&world.disk.fs, "/data"), ERR_OK);
+    world_end(&world);
+}
+END_TEST
+
+/* Every bit of every byte, every length, and more behind it. */
+START_TEST(damaged_nothing_is_believed)
+{
+    uint8_t copy[128];
+    size_t size = 0;
+
+    world_begin(&world, 1);
+    ck_assert_int_eq(log_truncation_mark_write(&world.disk.fs, "/data", &written), ERR_OK);
+    size = sim_fs_peek(&world.disk, PATH).size;
+    ck_assert_uint_lt(size, sizeof(copy));
+    memcpy(copy, sim_fs_peek(&world.disk, PATH).data, size);
+    for (size_t i = 0; i < size; i++) {
+        for (uint32_t bit = 0; bit < 8; bit++) {
+            copy[i] = (uint8_t)(copy[i] ^ 1u << bit);
+            ck_assert_msg(is_cut_at_zero(bytes_of(copy, size)), "byte %zu bit %u", i, bit);
+            copy[i] = (uint8_t)(copy[i] ^ 1u << bit);
+        }
+        if (i < size - 1)
+            ck_assert_msg(is_cut_at_zero(bytes_of(copy, i)), "cut to %zu", i);
+    }
+    sim_fs_poke(&world.disk, PATH, bytes_of(copy, size - 1)); /* the newline */
+    ck_assert(reads_as(5, 77));
+    copy[size] = '\n';
+    ck_assert(is_cut_at_zero(bytes_of(copy, size + 1)));
+    world_end(&world);
+}
+END_TEST
+
+/* What a later build wrote is told from damage. */
+START_TEST(a_later_version_is_refused)
+{
+    struct log_truncation_mark got;
+    struct text text = {0};
+
+    world_begin(&world, 1);
+    text_add(&text, "ottla-truncation 2\nanything\n");
+    text_seal(&text);
+    sim_fs_poke(&world.disk, PATH, bytes_of(text.data, text.size));
+    ck_assert_int_eq(log_truncation_mark_read(&world.disk.fs, "/data", &got), ERR_UNSUPPORTED_VERSION);
+    text_deinit(&text);
+    world_end(&world);
+}
+END_TEST
+
+RUN_TESTS("log_truncation_mark", it_comes_back_as_written, damaged_nothing_is_believed, a_later_version_is_refused)
