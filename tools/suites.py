@@ -245,6 +245,7 @@ def clients(suite):
         suite.step('resident memory, release build', ['integration/run', 'build/release/src/ottla', '-k', MEMORY_TESTS],
                    'clients-memory')
         suite.step('benchmark, tiny', ['tools/bench/run', '--tiny'], 'bench')
+        suite.step('benchmark of groups, tiny', ['tools/bench/groups', '--tiny'], 'bench-groups')
     if built(suite, 'release') and built(suite, 'tsan'):
         suite.step('stock clients, TSan', ['integration/run', 'build/tsan/src/ottla', '--build', 'build/release', '-k', RACE_TESTS],
                    'clients-tsan', counts=False)

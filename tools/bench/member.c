@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "base/slice.h"
 #include "protocol/frame.h"
+#include "protocol/gen/api_versions.h"
 #include "protocol/gen/consumer_group_heartbeat.h"
 #include "protocol/gen/consumer_protocol_assignment.h"
 #include "protocol/gen/consumer_protocol_subscription.h"
@@ -22,6 +24,7 @@
 #include "protocol/gen/sync_group.h"
 
 enum {
+    API_VERSIONS_VERSION = 2,
     JOIN_VERSION = 9,
     SYNC_VERSION = 5,
     HEARTBEAT_VERSION = 4,
@@ -90,7 +93,8 @@ static struct bytes carried(const struct message_type *type, int16_t version, co
     struct bytes body;
     uint8_t *all = NULL;
 
-    if (message_encode(type, version, message, arena, &body) != ERR_OK || (all = arena_alloc(arena, body.size + 2)) == NULL)
+    if (message_encode(type, version, message, arena, &body) != ERR_OK ||
+        (all = arena_alloc(arena, body.size + 2)) == NULL)
         bench_die(type->name, "not encoded");
     all[0] = 0;
     all[1] = (uint8_t)version;
@@ -241,6 +245,7 @@ static void classic_refused(struct member *member, const char *what, enum err er
     switch (err) {
     case ERR_COORDINATOR_LOAD_IN_PROGRESS:
     case ERR_COORDINATOR_NOT_AVAILABLE:
+    case ERR_NOT_COORDINATOR: /* there is but one broker */
         member->due_ns = bench_now_ns() + RETRY_MS * INT64_C(1000000);
         return;
     case ERR_UNKNOWN_MEMBER_ID:
@@ -351,7 +356,7 @@ static void on_consumer_heartbeat(struct member *member, struct wire_reader *r, 
         member_kill(member);
         return;
     }
-    if (err == ERR_COORDINATOR_LOAD_IN_PROGRESS || err == ERR_COORDINATOR_NOT_AVAILABLE) {
+    if (err == ERR_COORDINATOR_LOAD_IN_PROGRESS || err == ERR_COORDINATOR_NOT_AVAILABLE || err == ERR_NOT_COORDINATOR) {
         member->due_ns = bench_now_ns() + RETRY_MS * INT64_C(1000000);
         return;
     }
@@ -425,10 +430,10 @@ static void replied(struct member *member, struct arena *arena)
         on_consumer_heartbeat(member, &r, arena);
 }
 
-bool member_read(struct member *member)
+/* Reads what there is. */
+static bool reply_is_whole(struct member *member)
 {
     size_t wanted = 4;
-    struct arena arena;
 
     if (member->got >= 4)
         wanted += (size_t)member->reply[0] << 24 | (size_t)member->reply[1] << 16 | (size_t)member->reply[2] << 8 |
@@ -448,9 +453,16 @@ bool member_read(struct member *member)
             bench_die(member->group->name, moved == 0 ? "the broker closed a connection" : strerror(errno));
         member->got += (size_t)moved;
         if (member->got == 4) /* the rest of a small reply is here already */
-            return member_read(member);
+            return reply_is_whole(member);
     }
-    if (member->got < wanted)
+    return member->got == wanted;
+}
+
+bool member_read(struct member *member)
+{
+    struct arena arena;
+
+    if (!reply_is_whole(member))
         return false;
     arena_init(&arena, ARENA_BYTES_MAX);
     replied(member, &arena);
@@ -461,8 +473,10 @@ bool member_read(struct member *member)
 
 /* --- its life --- */
 
-void member_start(struct member *member, struct group *group, const char *address, uint16_t port)
+void member_connect(struct member *member, struct group *group, const char *address, uint16_t port)
 {
+    struct api_versions_request request;
+    struct arena arena;
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
     int one = 1;
 
@@ -477,7 +491,19 @@ void member_start(struct member *member, struct group *group, const char *addres
         snprintf(member->id, sizeof(member->id), "%s-%u", group->name, group->member_count);
     group->member_count++;
     group->live_count++;
-    member_tick(member, bench_now_ns());
+    api_versions_request_init(&request);
+    arena_init(&arena, ARENA_BYTES_MAX);
+    ask(member, &api_versions_request_message, API_VERSIONS_VERSION, &request, &arena);
+    arena_deinit(&arena);
+}
+
+void member_await(struct member *member)
+{
+    struct pollfd wait = {.fd = member->fd, .events = POLLIN};
+
+    while (!reply_is_whole(member))
+        (void)poll(&wait, 1, -1);
+    member->asked = -1;
 }
 
 void member_tick(struct member *member, int64_t now_ns)

@@ -25,10 +25,10 @@ enum {
 };
 
 enum member_state {
-    MEMBER_JOINING,  /* asks to be let in, or waits for that */
-    MEMBER_SYNCING,  /* classic: waits for its assignment; consumer: has yet to tell what it owns now */
-    MEMBER_STABLE,   /* heartbeats */
-    MEMBER_LEAVING,  /* asks to be let go */
+    MEMBER_JOINING, /* asks to be let in, or waits for that */
+    MEMBER_SYNCING, /* classic: waits for its assignment; consumer: has yet to tell what it owns now */
+    MEMBER_STABLE,  /* heartbeats */
+    MEMBER_LEAVING, /* asks to be let go */
     MEMBER_GONE,
 };
 
@@ -37,12 +37,12 @@ struct member {
     int fd;
     enum member_state state;
     char id[MEMBER_NAME_BYTES_MAX];
-    int32_t epoch;      /* or generation */
-    int32_t *owned;     /* partitions */
+    int32_t epoch;  /* or generation */
+    int32_t *owned; /* partitions */
     uint32_t owned_count;
-    int16_t asked;      /* the API key of the request that is under way; -1: none */
-    int64_t asked_ns;   /* when */
-    int64_t due_ns;     /* of the next request, while none is under way */
+    int16_t asked;    /* the API key of the request that is under way; -1: none */
+    int64_t asked_ns; /* when */
+    int64_t due_ns;   /* of the next request, while none is under way */
     uint8_t *reply;
     size_t reply_room;
     size_t got;
@@ -77,8 +77,10 @@ int64_t bench_now_ns(void);
 
 /* --- member.c --- */
 
-/* Connects, and asks to be let in. */
-void member_start(struct member *member, struct group *group, const char *address, uint16_t port);
+/* Connects and asks for the versions, as all clients do. */
+void member_connect(struct member *member, struct group *group, const char *address, uint16_t port);
+/* Waits for the answer; from then on it asks to be let in. */
+void member_await(struct member *member);
 /* Bytes came: true once they end a reply, which was acted on. */
 bool member_read(struct member *member);
 /* Sends what is due. */

@@ -21,7 +21,8 @@ bool group_own(struct member *member, const int32_t *partitions, uint32_t count)
 {
     struct group *group = member->group;
 
-    if (count == member->owned_count && (count == 0 || memcmp(partitions, member->owned, count * sizeof(*partitions)) == 0))
+    if (count == member->owned_count &&
+        (count == 0 || memcmp(partitions, member->owned, count * sizeof(*partitions)) == 0))
         return false;
     owners_change(group, member, -1);
     free(member->owned);
@@ -85,12 +86,13 @@ void group_report(struct group *group)
         least = member->owned_count < least ? member->owned_count : least;
         most = member->owned_count > most ? member->owned_count : most;
     }
-    printf("{\"group\": \"%s\", \"event\": \"%s\", \"members\": %" PRIu32 ", \"assigned_ms\": %.1f, \"settled_ms\": %.1f"
+    printf("{\"group\": \"%s\", \"event\": \"%s\", \"members\": %" PRIu32
+           ", \"assigned_ms\": %.1f, \"settled_ms\": %.1f"
            ", \"epoch\": %" PRId32 ", \"least\": %" PRIu32 ", \"most\": %" PRIu32 ", \"overlaps\": %" PRIu32
            ", \"fenced\": %" PRIu32 ", \"requests\": %" PRIu32 ", \"heartbeat_max_ms\": %.2f}\n",
            group->name, group->event, group->live_count, (double)(group->changed_ns - group->began_ns) / 1e6,
-           (double)(bench_now_ns() - group->began_ns) / 1e6, epoch, least, most, group->overlaps, group->fenced, group->requests,
-           (double)group->heartbeat_max_ns / 1e6);
+           (double)(bench_now_ns() - group->began_ns) / 1e6, epoch, least, most, group->overlaps, group->fenced,
+           group->requests, (double)group->heartbeat_max_ns / 1e6);
     fflush(stdout);
     group->event = NULL;
 }

@@ -3,9 +3,9 @@
  *
  *   members ADDRESS PORT SESSION_MS HEARTBEAT_MS
  *
- *   join GROUP classic|consumer MEMBERS TOPIC PARTITIONS   all members of a new group at once
- *   leave GROUP                                            one member leaves
- *   kill GROUP                                             one member's connection is closed, and nothing said
+ *   join GROUP classic|consumer MEMBERS TOPIC PARTITIONS   all members of a new group at once, over connections that
+ * are there already leave GROUP                                            one member leaves kill GROUP one member's
+ * connection is closed, and nothing said
  *
  * Once a group has settled after that, a line of JSON says so on stdout. Different groups may be under way at the same
  * time. The end of stdin ends it. SESSION_MS and HEARTBEAT_MS are those of the classic protocol; with the other the
@@ -28,7 +28,7 @@ enum {
     EVENTS = 256,
     GROUPS_MAX = 10000,
     LINE_BYTES_MAX = 1024,
-    TICK_MS = 5,             /* how late a heartbeat may be */
+    TICK_MS = 5,            /* how late a heartbeat may be */
     PATIENCE_SECONDS = 300, /* for a group to settle */
 };
 
@@ -95,13 +95,17 @@ static void join(struct program *program, char **words)
     group->members = calloc(count, sizeof(*group->members));
     program->groups[program->group_count++] = group;
     program->under_way++;
-    group_begin(group, "join");
+    for (uint32_t i = 0; i < count; i++)
+        member_connect(&group->members[i], group, program->address, program->port);
     for (uint32_t i = 0; i < count; i++) {
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = &group->members[i]};
 
-        member_start(&group->members[i], group, program->address, program->port);
+        member_await(&group->members[i]);
         epoll_ctl(program->epoll, EPOLL_CTL_ADD, group->members[i].fd, &event);
     }
+    group_begin(group, "join");
+    for (uint32_t i = 0; i < count; i++)
+        member_tick(&group->members[i], bench_now_ns());
 }
 
 /* Neither the first nor the last to come, and with nothing under way. */
@@ -149,7 +153,8 @@ static void obey(struct program *program, char *line)
 
 static void take_commands(struct program *program)
 {
-    ssize_t moved = read(STDIN_FILENO, program->line + program->line_bytes, sizeof(program->line) - program->line_bytes);
+    ssize_t moved =
+        read(STDIN_FILENO, program->line + program->line_bytes, sizeof(program->line) - program->line_bytes);
     char *end = NULL;
 
     if (moved <= 0) {
