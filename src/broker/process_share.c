@@ -1,5 +1,6 @@
 #include "broker/process_share.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -54,6 +55,17 @@ uint64_t process_memory_share(struct fs *fs)
     return bytes < MEMORY_BYTES_MAX ? bytes : MEMORY_BYTES_MAX;
 }
 
+/* A table of descriptors that is full is doubled by the kernel, and where threads share it, whoever opens the next one
+ * waits for an RCU grace period then (Linux fs/file.c, expand_fdtable): 10 ms of accept, on a reactor. With one thread
+ * it does not wait, and the table never shrinks: 8 bytes each. */
+static void grow_table(rlim_t count)
+{
+    int last = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, (int)count - 1);
+
+    if (last >= 0)
+        (void)close(last);
+}
+
 uint32_t process_raise_descriptors(void)
 {
     struct rlimit limit;
@@ -68,5 +80,6 @@ uint32_t process_raise_descriptors(void)
     }
     if (limit.rlim_cur > DESCRIPTORS_WANTED)
         limit.rlim_cur = DESCRIPTORS_WANTED;
+    grow_table(limit.rlim_cur);
     return limit.rlim_cur > 2 * DESCRIPTORS_OWN ? (uint32_t)limit.rlim_cur - DESCRIPTORS_OWN : DESCRIPTORS_OWN;
 }
