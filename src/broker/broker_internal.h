@@ -164,6 +164,7 @@ struct broker {
     struct loop_task stop_task;
     bool loaded;             /* the partitions are the metadata's */
     _Atomic(bool) undecided; /* a partition lies in two directories: the start ends, and changes nothing more */
+    char undecided_message[BROKER_MESSAGE_CHARS];
     struct checkpoints checkpoints;
     struct dirs_offline offline;
     void (*space_idle)(struct broker *broker); /* asked for by the stop, told once no space is being looked at */

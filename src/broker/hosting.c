@@ -19,17 +19,16 @@ static bool is_of(const struct stored *stored, const struct image_topic *topic)
            !atomic_load(&stored->claimed);
 }
 
+/* The start ends over it, in the controller loop (lifecycle.c), where every shard has told that it is through: the line
+ * is the first shard's that came upon one. */
 static void refuse_both(struct broker *broker, struct stored *one, struct stored *other)
 {
-    char line[BROKER_MESSAGE_CHARS];
-
-    (void)snprintf(line, sizeof(line),
-                   "partition %s lies in %s and in %s, and the metadata name neither: move the older one away",
-                   one->key, broker->dirs[one->dir].path, broker->dirs[other->dir].path);
-    atomic_store(&broker->undecided, true);
+    if (!atomic_exchange(&broker->undecided, true))
+        (void)snprintf(broker->undecided_message, sizeof(broker->undecided_message),
+                       "partition %s lies in %s and in %s, and the metadata name neither: move the older one away",
+                       one->key, broker->dirs[one->dir].path, broker->dirs[other->dir].path);
     for (struct stored *at = map_get(&broker->stored, bytes_of_text(one->key)); at != NULL; at = at->next)
         atomic_store(&at->claimed, true); /* neither is set aside */
-    broker_fail(broker, line);
 }
 
 struct choice {

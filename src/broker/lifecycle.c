@@ -25,10 +25,16 @@ static void fail_start(struct broker *broker, enum err err, const char *what, co
 
 /* ---- start ---- */
 
-/* A stop may have come meanwhile; then the sequence ends here. */
-static bool is_starting(struct broker *broker)
+/* A stop may have come meanwhile, or a shard may have found what the start is not to go on over; then the sequence ends
+ * here. */
+static bool goes_on(struct broker *broker)
 {
-    return atomic_load(&broker->state) == BROKER_STARTING;
+    if (atomic_load(&broker->state) != BROKER_STARTING)
+        return false;
+    if (!atomic_load(&broker->undecided))
+        return true;
+    fail_start(broker, ERR_EXISTS, "the partitions cannot be opened", broker->undecided_message);
+    return false;
 }
 
 static void set_aside(struct broker *broker, struct stored *stored)
@@ -75,7 +81,7 @@ static void all_serve(struct loop_task *task)
 {
     struct broker *broker = LIST_ENTRY(task, struct broker, serve_task);
 
-    if (!is_starting(broker))
+    if (!goes_on(broker))
         return;
     atomic_store(&broker->state, BROKER_SERVING);
     broker_forget_stored(broker);
@@ -111,7 +117,7 @@ static void heartbeat_done(struct metadata_call *request)
 {
     struct broker *broker = LIST_ENTRY(request, struct broker, metadata_call);
 
-    if (!is_starting(broker))
+    if (!goes_on(broker))
         return;
     if (request->request.err != ERR_OK) {
         fail_start(broker, request->request.err, "the broker cannot be unfenced", "");
@@ -144,7 +150,7 @@ static void registered(struct metadata_call *request)
     struct broker *broker = LIST_ENTRY(request, struct broker, metadata_call);
     const struct image_broker *row = NULL;
 
-    if (!is_starting(broker))
+    if (!goes_on(broker))
         return;
     if (request->request.err != ERR_OK) {
         fail_start(broker, request->request.err, "the broker cannot be registered", "");
@@ -189,7 +195,7 @@ static void metadata_started(struct metadata_start *start)
 {
     struct broker *broker = LIST_ENTRY(start, struct broker, metadata_start);
 
-    if (!is_starting(broker))
+    if (!goes_on(broker))
         return;
     if (start->err != ERR_OK) {
         fail_start(broker, start->err, "the metadata cannot be loaded", start->message);

@@ -336,10 +336,12 @@ static bool wait_for_start(struct process *process, bool *asked_to_stop)
         *asked_to_stop = true;
         return false;
     }
-    if (process->err == ERR_OK)
-        return start_companion(process) && announce(process);
-    complain(process, process->message);
-    return false;
+    if (process->err != ERR_OK) {
+        complain(process, process->message);
+        return false;
+    }
+    /* What failed meanwhile has been said; nobody is to be sent here any more. */
+    return start_companion(process) && !atomic_load(&process->failed) && announce(process);
 }
 
 static int64_t cpu_us(void)

@@ -283,6 +283,12 @@ static void copy_file(const char *from, const char *to, const char *name)
     sim_fs_poke(&world.disk, new, content);
 }
 
+static bool start_is_told(void *context)
+{
+    (void)context;
+    return world.node.told;
+}
+
 /* An operator has copied a partition's directory: the one that the metadata names counts, whatever their order in
  * log.dirs; the other is kept aside. */
 START_TEST(of_two_the_metadata_choose)
@@ -313,6 +319,51 @@ START_TEST(of_two_the_metadata_choose)
         ck_assert_int_eq(fs_stat(&world.disk.fs, path, &info), ERR_NOT_FOUND);
         produce(topic, 0, 6 + 2 * (int64_t)to, 7 + 2 * (int64_t)to);
     }
+    node_world_end(&world);
+}
+END_TEST
+
+/* The directory that the metadata name is gone, and two others have the partition: the start never comes to serve, and
+ * touches neither; with one of them moved away it does. */
+START_TEST(of_two_that_the_metadata_do_not_name_none_is_served)
+{
+    static const char *const files[] = {"00000000000000000000.log", "partition.metadata"};
+    struct uuid topic;
+    bool told = false;
+
+    begin(6, NULL);
+    topic = node_create_topic(&world, "a", 1, NULL);
+    produce(topic, 0, 0, 5);
+    ck_assert_int_eq(alter("/last", "a", 0), 0);
+    await_dir(topic, 0, 2);
+    sim_node_stop(&world.node);
+    for (uint32_t at = 0; at < 2; at++) {
+        ck_assert_int_eq(fs_mkdir(&world.disk.fs, at == 0 ? "/data/a-0" : "/more/a-0"), ERR_OK);
+        for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+            copy_file("/last", paths[at], files[i]);
+    }
+    sim_node_set(&world.node, "log.dirs=/data,/more");
+    for (int start = 0; start < 2; start++) {
+        struct fs_info info;
+
+        world.node.silent = true;
+        sim_node_begin(&world.node);
+        told = sim_run(&world.sim, world.sim.mono_ns + INT64_C(60000000000), start_is_told, NULL);
+        ck_assert(told);
+        ck_assert_int_eq(world.node.outcome, ERR_EXISTS);
+        ck_assert(!world.node.broker->shards[0].serving);
+        world.node.told = false;
+        sim_node_stop(&world.node);
+        world.node.silent = false;
+        ck_assert_int_eq(fs_stat(&world.disk.fs, "/data/a-0/00000000000000000000.log", &info), ERR_OK);
+        ck_assert_int_eq(fs_stat(&world.disk.fs, "/more/a-0/00000000000000000000.log", &info), ERR_OK);
+    }
+    ck_assert_int_eq(fs_rename(&world.disk.fs, "/data/a-0", "/away"), ERR_OK);
+    sim_node_start(&world.node);
+    node_world_pass(&world, 1000); /* the metadata learn where it is */
+    ck_assert_uint_eq(dir_of(topic, 0), 1);
+    ck_assert(is_told(topic, 0, 1));
+    produce(topic, 0, 5, 6);
     node_world_end(&world);
 }
 END_TEST
@@ -420,5 +471,5 @@ END_TEST
 
 RUN_TESTS("handle_alter_log_dirs", bad_requests_are_refused, a_move_is_seen_replaced_and_ended,
           moves_go_on_after_a_start, a_partition_to_come_has_its_place, a_kill_leaves_it_in_one_place,
-          of_two_the_metadata_choose, a_topic_goes_while_it_moves, a_target_that_fails,
-          wishes_are_forgotten_once_it_is_there)
+          of_two_the_metadata_choose, of_two_that_the_metadata_do_not_name_none_is_served, a_topic_goes_while_it_moves,
+          a_target_that_fails, wishes_are_forgotten_once_it_is_there)

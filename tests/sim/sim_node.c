@@ -14,6 +14,8 @@ static void write_line(struct log_sink *sink, enum log_level level, const char *
 
     if (node->chatty || (level == LOG_ERROR && !node->silent))
         fprintf(stderr, "%.*s\n", (int)size, line);
+    if (node->hear_line != NULL)
+        node->hear_line(node->hear_context, bytes_of(line, size));
 }
 
 void sim_node_set(struct sim_node *node, const char *assignment)
@@ -46,7 +48,7 @@ static void on_done(void *context, enum err err, const char *message)
 {
     struct sim_node *node = context;
 
-    if (err != ERR_OK)
+    if (err != ERR_OK && !node->silent)
         fprintf(stderr, "node: %s: %s\n", err_name(err), message);
     node->outcome = err;
     node->told = true;

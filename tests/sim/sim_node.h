@@ -31,6 +31,8 @@ struct sim_node {
     struct log_sink log_sink;
     bool chatty; /* log lines go to standard error */
     bool silent; /* not even those of errors, which the test brings about itself */
+    void (*hear_line)(void *context, struct bytes line); /* told every line of the node's log; NULL: nobody is */
+    void *hear_context;
     struct config config;
     struct broker *broker;
     bool told;
