@@ -27,7 +27,8 @@ static void put_bytes(FILE *to, double bytes)
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
     size_t unit = 0;
 
-    while (bytes >= 1000 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+    /* What would be rounded to a thousand is one of the next unit. */
+    while (bytes >= (unit == 0 ? 999.5 : 999.95) && unit + 1 < sizeof(units) / sizeof(units[0])) {
         bytes /= 1000;
         unit++;
     }

@@ -284,7 +284,8 @@ struct log_clean {
     double bytes_per_second; /* log.cleaner.io.max.bytes.per.second */
     void (*done)(struct log_clean *op);
     /* out */
-    enum err err; /* ERR_CLOSED; ERR_NO_SPACE, ERR_NOMEM, ERR_NO_DESCRIPTORS: another time; ERR_KAFKA_STORAGE_ERROR */
+    enum err err; /* ERR_CLOSED; ERR_NO_SPACE, ERR_NOMEM, and where the log has not failed ERR_KAFKA_STORAGE_ERROR (no
+                     descriptors): another time */
     uint64_t bytes_mapped;
     uint64_t bytes_read; /* by the second pass */
     uint64_t bytes_written;

@@ -10,23 +10,45 @@
 
 enum { PATIENCE_MS = 60 * 1000, CONFIGS_MAX = 8, CREATE_VERSION = 7, DELETE_VERSION = 6, PRODUCE_VERSION = 13 };
 
-void node_world_begin(struct node_world *world, uint64_t seed, uint32_t reactors)
+static void begin(struct node_world *world, uint64_t seed, uint32_t reactors)
+{
+    memset(world, 0, sizeof(*world));
+    sim_init(&world->sim, seed);
+    sim_fs_init(&world->disk, &world->sim);
+    sim_network_init(&world->network, &world->sim);
+    sim_node_init(&world->node, &world->sim, &world->disk, sim_host_add(&world->network), reactors);
+}
+
+static void begin_to_serve(struct node_world *world)
 {
     static const char *const names[NODE_CLIENTS_MAX] = {"client-0", "client-1", "client-2", "client-3",
                                                         "client-4", "client-5", "client-6", "client-7"};
     struct sim_host *host = NULL;
     struct net_address address;
 
-    memset(world, 0, sizeof(*world));
-    sim_init(&world->sim, seed);
-    sim_fs_init(&world->disk, &world->sim);
-    sim_network_init(&world->network, &world->sim);
-    sim_node_init(&world->node, &world->sim, &world->disk, sim_host_add(&world->network), reactors);
     sim_node_start(&world->node);
     host = sim_host_add(&world->network);
     address = sim_node_address(&world->node);
     for (uint32_t i = 0; i < NODE_CLIENTS_MAX; i++)
         sim_client_init(&world->clients[i], host, sim_loop_new(&world->sim, names[i], 0), &address, names[i]);
+}
+
+void node_world_begin(struct node_world *world, uint64_t seed, uint32_t reactors)
+{
+    begin(world, seed, reactors);
+    begin_to_serve(world);
+}
+
+void node_world_begin_with(struct node_world *world, uint64_t seed, uint32_t reactors, ...)
+{
+    va_list list;
+
+    begin(world, seed, reactors);
+    va_start(list, reactors);
+    for (const char *text = va_arg(list, const char *); text != NULL; text = va_arg(list, const char *))
+        sim_node_set(&world->node, text);
+    va_end(list);
+    begin_to_serve(world);
 }
 
 void node_world_end(struct node_world *world)
@@ -38,6 +60,30 @@ void node_world_end(struct node_world *world)
     sim_network_deinit(&world->network);
     sim_deinit(&world->sim);
     sim_fs_deinit(&world->disk);
+}
+
+static void hear_line(void *context, struct bytes line)
+{
+    struct node_world *world = context;
+
+    if (memmem(line.data, line.size, world->hears, strlen(world->hears)) == NULL ||
+        world->heard_size + line.size + 2 > sizeof(world->heard))
+        return;
+    world->heard_count++;
+    memcpy(world->heard + world->heard_size, line.data, line.size);
+    world->heard_size += line.size;
+    world->heard[world->heard_size++] = '\n';
+    world->heard[world->heard_size] = '\0';
+}
+
+void node_hear(struct node_world *world, const char *what)
+{
+    world->hears = what;
+    world->heard[0] = '\0';
+    world->heard_size = 0;
+    world->heard_count = 0;
+    world->node.hear_line = hear_line;
+    world->node.hear_context = world;
 }
 
 void node_world_pass(struct node_world *world, int64_t ms)
@@ -144,38 +190,22 @@ enum err node_delete_topic(struct node_world *world, const char *name)
     return err;
 }
 
-int64_t node_produce(struct node_world *world, uint32_t client, struct uuid topic, int32_t partition,
-                     size_t value_bytes, enum err *err)
+static int64_t produce_batch(struct node_world *world, uint32_t client, struct uuid topic, int32_t partition,
+                             struct bytes batch, enum err *err)
 {
     struct produce_request request;
     struct topic_produce_data data;
     struct partition_produce_data part;
     struct produce_response *response = NULL;
-    struct batch_builder builder;
-    struct batch_spec spec;
-    struct slice slice;
+    struct slice slice = slice_of(batch.data, batch.size);
     struct node_call call;
-    struct arena arena;
-    uint8_t *batch = NULL;
-    size_t size = 0;
     int64_t offset = -1;
-    enum err built = ERR_OK;
 
-    arena_init(&arena, value_bytes + 4096);
-    batch_spec_init(&spec);
-    spec.leader_epoch = -1;
-    batch_builder_init(&builder, &spec);
-    built = batch_builder_append(&builder, clock_wall_ms(&world->sim.clock), (struct bytes){0},
-                                 bytes_of(arena_alloc(&arena, value_bytes), value_bytes), NULL, 0);
-    if (built == ERR_OK)
-        built = batch_builder_finish(&builder, &batch, &size);
-    assert(built == ERR_OK);
-    slice = slice_of(batch, size);
     produce_request_init(&request);
     topic_produce_data_init(&data);
     partition_produce_data_init(&part);
     part.index = partition;
-    part.records = (struct records){.slices = &slice, .slice_count = 1, .size = size};
+    part.records = (struct records){.slices = &slice, .slice_count = 1, .size = batch.size};
     data.topic_id = topic;
     data.partition_data = &part;
     data.partition_data_count = 1;
@@ -189,9 +219,39 @@ int64_t node_produce(struct node_world *world, uint32_t client, struct uuid topi
     *err = err_from_wire(response->responses[0].partition_responses[0].error_code);
     offset = response->responses[0].partition_responses[0].base_offset;
     node_call_end(&call);
+    return offset;
+}
+
+int64_t node_produce_keyed(struct node_world *world, uint32_t client, struct uuid topic, int32_t partition,
+                           struct bytes key, size_t value_bytes, enum err *err)
+{
+    struct batch_builder builder;
+    struct batch_spec spec;
+    struct arena arena;
+    uint8_t *batch = NULL;
+    size_t size = 0;
+    int64_t offset = -1;
+    enum err built = ERR_OK;
+
+    arena_init(&arena, value_bytes + 4096);
+    batch_spec_init(&spec);
+    spec.leader_epoch = -1;
+    batch_builder_init(&builder, &spec);
+    built = batch_builder_append(&builder, clock_wall_ms(&world->sim.clock), key,
+                                 bytes_of(arena_alloc(&arena, value_bytes), value_bytes), NULL, 0);
+    if (built == ERR_OK)
+        built = batch_builder_finish(&builder, &batch, &size);
+    assert(built == ERR_OK);
+    offset = produce_batch(world, client, topic, partition, bytes_of(batch, size), err);
     batch_builder_deinit(&builder);
     arena_deinit(&arena);
     return offset;
+}
+
+int64_t node_produce(struct node_world *world, uint32_t client, struct uuid topic, int32_t partition,
+                     size_t value_bytes, enum err *err)
+{
+    return node_produce_keyed(world, client, topic, partition, (struct bytes){0}, value_bytes, err);
 }
 
 void node_fetch_init(struct node_fetch *fetch, const char *name, struct uuid topic, int32_t partitions)

@@ -12,7 +12,7 @@
 #include "sim/sim_client.h"
 #include "sim/sim_node.h"
 
-enum { NODE_CLIENTS_MAX = 8 };
+enum { NODE_CLIENTS_MAX = 8, NODE_HEARD_CHARS = 16384 };
 
 struct node_world {
     struct sim sim;
@@ -20,6 +20,10 @@ struct node_world {
     struct sim_network network;
     struct sim_node node;
     struct sim_client clients[NODE_CLIENTS_MAX];
+    const char *hears; /* node_hear's */
+    char heard[NODE_HEARD_CHARS];
+    size_t heard_size;
+    uint32_t heard_count;
 };
 
 /* A question under way. answered: the reply is there, or (err ERR_CLOSED) never will be. */
@@ -31,8 +35,13 @@ struct node_call {
 
 /* A node that serves, with that many reactors. The seed decides what happens when. */
 void node_world_begin(struct node_world *world, uint64_t seed, uint32_t reactors);
+/* The same with settings of its own, "key=value", NULL at the end. */
+void node_world_begin_with(struct node_world *world, uint64_t seed, uint32_t reactors, ...);
 /* Stops it cleanly, which checks that nothing is left behind. */
 void node_world_end(struct node_world *world);
+/* From here on world->heard has the lines of the node's log with `what` in them, one below the other, and heard_count
+ * says how many; what finds no room is not in it. */
+void node_hear(struct node_world *world, const char *what);
 /* Runs the world for so long. */
 void node_world_pass(struct node_world *world, int64_t ms);
 
@@ -53,6 +62,9 @@ enum err node_delete_topic(struct node_world *world, const char *name);
 /* One record of value_bytes; base offset, or -1 and why. */
 int64_t node_produce(struct node_world *world, uint32_t client, struct uuid topic, int32_t partition,
                      size_t value_bytes, enum err *err);
+/* The same with a key, for topics that are compacted. */
+int64_t node_produce_keyed(struct node_world *world, uint32_t client, struct uuid topic, int32_t partition,
+                           struct bytes key, size_t value_bytes, enum err *err);
 
 /* A Fetch v12 or v13 over partitions of one topic, each at its offset. */
 struct node_fetch {
