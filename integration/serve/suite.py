@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -142,6 +143,29 @@ def test_what_is_taken_or_missing(env):
             r"no-such-host\.invalid")
     refused(env, settings(other, controller_quorum_voters="1@127.0.0.1:9093,2@127.0.0.1:9094,3@127.0.0.1:9095"),
             "(?i)format|voter")
+
+
+@ottla_only
+def test_a_partition_in_two_directories(env):
+    """A start that cannot tell which of two counts ends with a line that says so, and is never said to be ready."""
+    dirs = [env.folder / f"dir-{number}" for number in range(3)]
+    ready_file = env.folder / "ready"
+    node = env.new_broker(**{"log.dirs": ",".join(map(str, dirs))})
+    node.start()
+    try:
+        for number in range(3):
+            env.run(["kcat", "-b", node.bootstrap, "-P", "-t", f"t-{number}"], input="one\n")
+        node.stop()
+        # The first has the metadata; what is in the last of them is copied to the others, and that one taken away.
+        folder, = dirs[2].glob("t-?-0")
+        for other in dirs[:2]:
+            shutil.copytree(folder, other / folder.name)
+        said = refused(env, [*settings(",".join(map(str, dirs[:2]))), "--ready-file", ready_file],
+                       re.escape(folder.name), re.escape(str(dirs[0])), re.escape(str(dirs[1])))
+        env.see("it was said to be ready", [line for line in said.splitlines() if "ready" in line], [])
+        env.see("there is a ready file", ready_file.exists(), False)
+    finally:
+        node.kill()
 
 
 @ottla_only
