@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -417,6 +418,15 @@ static enum err real_write_behind(struct fs_file *file, uint64_t position, uint6
     return errno == ENOSYS || errno == EINVAL || errno == EOPNOTSUPP ? ERR_OK : failed();
 }
 
+static enum err real_write_out(struct fs_file *file)
+{
+    unsigned how = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+
+    if (sync_file_range(fd_of(file), 0, 0, how) == 0)
+        return ERR_OK;
+    return errno == ENOSYS || errno == EINVAL || errno == EOPNOTSUPP ? ERR_OK : failed();
+}
+
 static void real_forget_cached(struct fs_file *file, uint64_t position, uint64_t size)
 {
     (void)posix_fadvise(fd_of(file), (off_t)position, (off_t)size, POSIX_FADV_DONTNEED);
@@ -500,6 +510,7 @@ static const struct fs_ops real_ops = {
     .truncate = real_truncate,
     .preallocate = real_preallocate,
     .write_behind = real_write_behind,
+    .write_out = real_write_out,
     .forget_cached = real_forget_cached,
     .sync = real_sync,
     .sync_all = real_sync_all,
@@ -510,9 +521,20 @@ static const struct fs_ops real_ops = {
     .close = real_close,
 };
 
+/* Linux 5.8: "vfs: track per-sb writeback errors and report them to syncfs". */
+static bool syncfs_tells(void)
+{
+    struct utsname names;
+    unsigned major = 0;
+    unsigned minor = 0;
+
+    return uname(&names) == 0 && sscanf(names.release, "%u.%u", &major, &minor) == 2 &&
+           (major > 5 || (major == 5 && minor >= 8));
+}
+
 void fs_init_real(struct fs *fs)
 {
-    *fs = (struct fs){.ops = &real_ops};
+    *fs = (struct fs){.ops = &real_ops, .sync_all_tells = syncfs_tells()};
 }
 
 void fs_fill_standard_descriptors(void)

@@ -72,6 +72,7 @@ struct fs_ops {
     enum err (*truncate)(struct fs_file *file, uint64_t size);
     enum err (*preallocate)(struct fs_file *file, uint64_t size);
     enum err (*write_behind)(struct fs_file *file, uint64_t position, uint64_t size);
+    enum err (*write_out)(struct fs_file *file);
     void (*forget_cached)(struct fs_file *file, uint64_t position, uint64_t size);
     enum err (*sync)(struct fs_file *file);
     enum err (*sync_all)(struct fs_file *file);
@@ -84,6 +85,7 @@ struct fs_ops {
 
 struct fs {
     const struct fs_ops *ops;
+    bool sync_all_tells; /* fs_sync_all tells of what could not be written (Linux 5.8) */
 };
 
 /* POSIX files. */
@@ -200,6 +202,13 @@ MUST_CHECK static inline enum err fs_write_behind(struct fs_file *file, uint64_t
     return file->fs->ops->write_behind(file, position, size);
 }
 
+/* All that was written has been handed to the disk, which may still lose it: only a sync promises. Blocks. An error is
+ * told once, as that of a sync, and as final. */
+MUST_CHECK static inline enum err fs_write_out(struct fs_file *file)
+{
+    return file->fs->ops->write_out(file);
+}
+
 /* These pages need not stay in memory: a hint, for what was read but will not be again soon. */
 static inline void fs_forget_cached(struct fs_file *file, uint64_t position, uint64_t size)
 {
@@ -213,8 +222,8 @@ MUST_CHECK static inline enum err fs_sync(struct fs_file *file)
 }
 
 /* The same of everything on the file system that the file lies on, names too: what was written since the file was
- * opened and could not be put there is ERR_IO. One such call costs less than thousands of the others, and waits for
- * what other programs have written there, too. */
+ * opened and could not be put there is ERR_IO, once for each open file, where fs->sync_all_tells. One such call costs
+ * less than thousands of the others, and waits for what other programs have written there, too. */
 MUST_CHECK static inline enum err fs_sync_all(struct fs_file *file)
 {
     return file->fs->ops->sync_all(file);

@@ -120,6 +120,8 @@ static enum err format(struct broker *broker, char message[BROKER_MESSAGE_CHARS]
 
 static enum err list_dirs(struct broker *broker, char message[BROKER_MESSAGE_CHARS])
 {
+    enum err made = ERR_OK;
+
     for (uint32_t i = 0; i < broker->dir_count; i++) {
         struct broker_dir *dir = &broker->dirs[i];
         enum err err = log_dir_list(dir->dir, &dir->list);
@@ -134,7 +136,8 @@ static enum err list_dirs(struct broker *broker, char message[BROKER_MESSAGE_CHA
         if (err != ERR_OK)
             return err;
     }
-    return dir_recovery_make_journals(broker);
+    made = dir_recovery_make_journals(broker);
+    return made == ERR_OK ? broker_make_sync_groups(broker, message) : made;
 }
 
 /* ---- listeners ---- */
@@ -409,7 +412,7 @@ enum err broker_new(const struct broker_env *env, const struct config *config, s
         broker->env.memory_bytes_max =
             env->memory_bytes_max == 0 ? BROKER_MEMORY_BYTES_DEFAULT : (uint64_t)2 * BROKER_MEMORY_RESERVE_BYTES;
     if (env->sync_all_partitions == 0)
-        broker->env.sync_all_partitions = SHARD_SYNC_ALL_PARTITIONS;
+        broker->env.sync_all_partitions = SYNC_GROUP_LOGS_MIN;
     if (env->descriptors_max == 0)
         broker->env.descriptors_max = BROKER_DESCRIPTORS_DEFAULT;
     broker->config = config;

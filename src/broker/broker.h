@@ -42,8 +42,8 @@ struct broker_env {
     void *context;
     uint64_t memory_bytes_max;    /* what requests and replies of clients may take; 0: BROKER_MEMORY_BYTES_DEFAULT */
     const char *working_dir;      /* relative log.dirs are told to clients below it; NULL: as they were given */
-    uint32_t sync_all_partitions; /* of one reactor that a stop has to sync, from which on it syncs whole file systems;
-                                     0: SHARD_SYNC_ALL_PARTITIONS */
+    uint32_t sync_all_partitions; /* of one reactor that are to be synced, from which on whole file systems are;
+                                     0: SYNC_GROUP_LOGS_MIN */
     uint32_t descriptors_max;     /* this broker's share of the process's; 0: BROKER_DESCRIPTORS_DEFAULT */
 };
 

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "broker/broker_internal.h"
+#include "partition/sync_group.h"
 
 enum err broker_dir_complain(char message[BROKER_MESSAGE_CHARS], enum err err, const char *path, const char *hint)
 {
@@ -130,6 +131,30 @@ enum err broker_open_dirs(struct broker *broker, char message[BROKER_MESSAGE_CHA
             return cannot_use(&broker->dirs[i], err, message);
         leave_dir_out(broker, i, err);
     }
+    return ERR_OK;
+}
+
+static enum err make_sync_group(struct broker *broker, struct broker_dir *dir, struct partition_env *env)
+{
+    struct sync_group_options options = {.turn = &dir->syncs_all, .logs_min = broker->env.sync_all_partitions};
+    enum err err = log_dir_open_to_sync(dir->dir, &options.file);
+
+    if (err == ERR_OK)
+        err = sync_group_new(env, &options, &env->sync_group);
+    if (err != ERR_OK)
+        fs_file_drop(options.file);
+    return err;
+}
+
+enum err broker_make_sync_groups(struct broker *broker, char message[BROKER_MESSAGE_CHARS])
+{
+    for (uint32_t i = 0; broker->env.fs->sync_all_tells && i < broker->dir_count; i++)
+        for (uint32_t j = 0; j < broker->env.reactor_count; j++) {
+            enum err err = make_sync_group(broker, &broker->dirs[i], &broker->shards[j].envs[i]);
+
+            if (err != ERR_OK)
+                return broker_dir_complain(message, err, broker->dirs[i].path, "");
+        }
     return ERR_OK;
 }
 

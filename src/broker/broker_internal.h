@@ -44,6 +44,7 @@ struct broker_dir {
     struct log_dir *dir;
     struct dir_space space;
     struct dir_dirty dirty;
+    atomic_bool syncs_all; /* one of its sync groups does */
     struct space_watch watch;
     struct uuid id;
     struct log_dir_list list;
@@ -208,6 +209,8 @@ MUST_CHECK enum err checkpoints_write(struct broker *broker, const struct partit
 /* log.dirs, opened and locked. A node that has run before goes on without those it cannot use (absent), but for the
  * metadata's. Errors are for the operator: message says which directory, and what to do. */
 MUST_CHECK enum err broker_open_dirs(struct broker *broker, char message[BROKER_MESSAGE_CHARS]);
+/* Each home's logs of each directory may be synced together, where the system says what it could not write. */
+MUST_CHECK enum err broker_make_sync_groups(struct broker *broker, char message[BROKER_MESSAGE_CHARS]);
 /* Gives err. */
 enum err broker_dir_complain(char message[BROKER_MESSAGE_CHARS], enum err err, const char *path, const char *hint);
 /* A log directory as clients are told it: absolute. ERR_NOMEM. */

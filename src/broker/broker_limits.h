@@ -39,10 +39,8 @@ enum {
     DIR_ASSIGN_BYTES_MAX = 1024 * 1024, /* of such a request */
     DIR_WISHES_MAX =
         10000, /* directories for partitions that are not there: the largest topic's. Further ones are lost */
-    SHARD_HELD_STREAMS_MAX = 64,    /* that wait for the node to serve; more are turned away */
-    SHARD_DRAIN_MS_MAX = 5000,      /* of a stop: who has not taken its replies by then is cut off */
-    SHARD_SYNC_ALL_PARTITIONS = 64, /* that have something to sync at a stop: from there on one sync of the whole file
-                                       system costs less than four for each */
+    SHARD_HELD_STREAMS_MAX = 64,       /* that wait for the node to serve; more are turned away */
+    SHARD_DRAIN_MS_MAX = 5000,         /* of a stop: who has not taken its replies by then is cut off */
     SHARD_SESSIONS_MEMORY_DIVISOR = 4, /* of the node's memory, for fetch sessions of all shards; then none is cached */
     SHARD_PARTITIONS_MAX = 1 << 20,    /* far over what a node's memory holds; more are not followed, and said so */
     SCRUB_PIECE_BYTES = 256 * 1024,    /* read at a time: a millisecond of a disk's time */

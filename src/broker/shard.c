@@ -9,6 +9,7 @@
 #include "broker/hosting.h"
 #include "broker/retention.h"
 #include "broker/topic_config.h"
+#include "partition/sync_group.h"
 
 struct partition_key partition_key_of(struct uuid topic_id, int32_t index)
 {
@@ -175,8 +176,10 @@ void shard_deinit(struct shard *shard)
     dir_moves_deinit(shard);
     connections_free(shard->connections);
     image_drop(shard->image);
-    for (uint32_t i = 0; shard->envs != NULL && i < shard->broker->dir_count; i++)
+    for (uint32_t i = 0; shard->envs != NULL && i < shard->broker->dir_count; i++) {
+        sync_group_free(shard->envs[i].sync_group);
         journal_free(shard->envs[i].journal);
+    }
     mem_free(shard->dirs);
     mem_free(shard->envs);
 }

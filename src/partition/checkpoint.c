@@ -190,6 +190,16 @@ enum err checkpoint_write_epochs(struct fs *fs, const char *dir, const struct te
                 : text_file_replace_lazily(fs, dir, EPOCH_FILE, text_bytes(text));
 }
 
+enum err checkpoint_write_epochs_beside(struct fs *fs, const char *dir, const struct text *text)
+{
+    return text->failed ? ERR_NOMEM : text_file_write_beside(fs, dir, EPOCH_FILE, text_bytes(text));
+}
+
+enum err checkpoint_name_epochs(struct fs *fs, const char *dir)
+{
+    return text_file_take_place(fs, dir, EPOCH_FILE);
+}
+
 static bool value_after(struct bytes line, struct bytes key, struct bytes *value)
 {
     if (line.size < key.size || memcmp(line.data, key.data, key.size) != 0)

@@ -46,6 +46,9 @@ MUST_CHECK enum err checkpoint_read_epochs(struct fs *fs, const char *dir, struc
 void checkpoint_format_epochs(const struct epoch_cache *epochs, struct text *text);
 /* The directory is the caller's to sync; without sync so is the file. */
 MUST_CHECK enum err checkpoint_write_epochs(struct fs *fs, const char *dir, const struct text *text, bool sync);
+/* In two steps: the content under another name; then, when that is synced, the name. */
+MUST_CHECK enum err checkpoint_write_epochs_beside(struct fs *fs, const char *dir, const struct text *text);
+MUST_CHECK enum err checkpoint_name_epochs(struct fs *fs, const char *dir);
 /* Where there is none the epochs are had from the batches. It need not be there. */
 MUST_CHECK enum err checkpoint_remove_epochs(struct fs *fs, const char *dir);
 

@@ -90,5 +90,10 @@ void dirty_wait_end(struct dirty_waiter *waiter)
 
 bool dirty_is_high(const struct dirty_home *home)
 {
-    return home != NULL && atomic_load_explicit(&home->dir->bytes, memory_order_relaxed) >= home->dir->bytes_max / 2;
+    return home != NULL && dirty_reaches(home, home->dir->bytes_max / 2);
+}
+
+bool dirty_reaches(const struct dirty_home *home, int64_t bytes)
+{
+    return home != NULL && atomic_load_explicit(&home->dir->bytes, memory_order_relaxed) >= bytes;
 }

@@ -4,7 +4,7 @@
  * So a disk that is slower than its producers slows them down, whatever the number of partitions, and what a sync or a
  * power cut has to do with stays small.
  *
- * Threads  dirty_move: any home of the directory; all else of a dirty_home: that home's reactor.
+ * Threads  dirty_move: any; all else of a dirty_home: that home's reactor.
  */
 #ifndef OTTLA_PARTITION_DIR_DIRTY_H
 #define OTTLA_PARTITION_DIR_DIRTY_H
@@ -55,5 +55,7 @@ bool dirty_wait(struct dirty_home *home, struct dirty_waiter *waiter);
 void dirty_wait_end(struct dirty_waiter *waiter);
 /* More than half of the bound: logs are not to wait for their timers with what they have. */
 bool dirty_is_high(const struct dirty_home *home);
+/* At least so much. */
+bool dirty_reaches(const struct dirty_home *home, int64_t bytes);
 
 #endif

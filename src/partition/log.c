@@ -146,7 +146,7 @@ void log_timer_set(struct partition_log *log)
 
     if (!log->adopted || log->closing != NULL || log->failed || log_is_held(log))
         return;
-    if ((log->unsynced_bytes > 0 || !list_is_empty(&log->syncs)) && log->sync_job == NULL)
+    if ((log->unsynced_bytes > 0 || !list_is_empty(&log->syncs)) && log->sync_job == NULL && !log->sync_waits)
         due = log->unsynced_since_ns + sync_interval_ns(log);
     if (log->sync_job == NULL && flush_due_ns(log) < due) {
         int64_t soon = loop_now_ns(log->env->loop) + FLUSH_AGAIN_NS;
@@ -170,10 +170,10 @@ static void timer_fired(struct loop_timer *timer)
     struct partition_log *log = LIST_ENTRY(timer, struct partition_log, timer);
     int64_t now = loop_now_ns(log->env->loop);
 
-    if ((log->unsynced_bytes > 0 || !list_is_empty(&log->syncs)) && log->sync_job == NULL &&
+    if ((log->unsynced_bytes > 0 || !list_is_empty(&log->syncs)) && log->sync_job == NULL && !log->sync_waits &&
         now >= log->unsynced_since_ns + sync_interval_ns(log)) {
         if (!log_journal_sync_later(log))
-            log_sync_start(log);
+            log_sync_background(log);
         else if (log->sync_job == NULL)
             log->unsynced_since_ns = now; /* the journal has it do so in its turn */
     }
@@ -229,6 +229,7 @@ void partition_log_adopt(struct partition_log *log)
         log->unsynced_since_ns = log->last_use_ns - (log->unsettled == NULL ? 0 : sync_interval_ns(log));
     log->unpromised_since_ns = log->last_use_ns;
     log->found_end = log->end_offset;
+    log_dirty_count(log);
     if (log->segments_synced == log->end_offset)
         log_settled(log);
     log_timer_set(log);
@@ -405,6 +406,7 @@ void partition_log_set_config(struct partition_log *log, const struct log_config
 {
     log->config = *config;
     if (log->adopted) {
+        log_dirty_count(log); /* what is asked for is no group's */
         log_sync_go_on(log);
         log_timer_set(log);
     }

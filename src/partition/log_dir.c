@@ -134,6 +134,14 @@ enum err log_dir_sync_all(struct log_dir *dir)
     return fs_sync_all(dir->lock) == ERR_OK ? ERR_OK : ERR_IO;
 }
 
+enum err log_dir_open_to_sync(struct log_dir *dir, struct fs_file **file)
+{
+    struct log_path path;
+    enum err err = log_path_in(&path, dir->path, LOCK_FILE);
+
+    return err == ERR_OK ? fs_open(dir->fs, path.text, FS_READ, file) : err;
+}
+
 /* --- meta.properties --- */
 
 static bool property(struct bytes line, const char *key, struct bytes *value)

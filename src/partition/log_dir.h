@@ -35,6 +35,8 @@ void log_dir_close(struct log_dir *dir);
 const char *log_dir_path(const struct log_dir *dir);
 /* Everything on its file system, as fs_sync_all; ERR_IO is final for the directory. */
 MUST_CHECK enum err log_dir_sync_all(struct log_dir *dir);
+/* A file on it, opened for somebody else's fs_sync_all. */
+MUST_CHECK enum err log_dir_open_to_sync(struct log_dir *dir, struct fs_file **file);
 
 /* ERR_NOT_FOUND: not formatted; ERR_DAMAGED: not readable as meta.properties version 1. */
 MUST_CHECK enum err log_dir_read_meta(struct log_dir *dir, struct log_dir_meta *meta);

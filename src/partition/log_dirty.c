@@ -15,15 +15,17 @@ struct push_job {
 
 void log_dirty_count(struct partition_log *log)
 {
-    int64_t now = log->failed ? 0 : (int64_t)log->unsynced_bytes;
+    int64_t now = log->failed ? 0 : (int64_t)log->unsynced_bytes - log->lent_bytes;
     int64_t more = now - log->counted_bytes;
 
     log->counted_bytes = now;
     dirty_move(log->env->dirty, more);
+    sync_group_follow(log);
 }
 
 void log_dirty_forget(struct partition_log *log)
 {
+    sync_group_leave(log);
     dirty_wait_end(&log->dirty_waiter);
     dirty_move(log->env->dirty, -log->counted_bytes);
     log->counted_bytes = 0;
@@ -40,7 +42,7 @@ bool log_dirty_wait(struct partition_log *log)
     if (log->essential || !dirty_wait(log->env->dirty, &log->dirty_waiter))
         return false;
     if (log->unsynced_bytes > 0)
-        log_sync_start(log);
+        log_sync_background(log);
     return true;
 }
 

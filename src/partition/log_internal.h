@@ -60,10 +60,13 @@ struct partition_log {
     bool sync_has_tails;         /* the present sync writes index entries: nobody else may */
     uint64_t anchor_bytes;       /* written since the last anchor */
     uint64_t unsynced_bytes;     /* that the segments lack */
-    int64_t counted_bytes;       /* of those, in the directory's count */
+    int64_t counted_bytes;       /* of those, in the directory's count for this log */
+    int64_t lent_bytes;          /* of those, which the sync under way counts */
     uint64_t unpushed_bytes;     /* written since the last push */
     bool pushing;
     struct dirty_waiter dirty_waiter;
+    struct list_node by_dirty; /* in env->sync_group while there are any */
+    bool sync_waits;           /* it is due, and waits for the group */
     int64_t unsynced_since_ns;
     int64_t unpromised_since_ns; /* of what lies above synced_offset */
 
@@ -271,8 +274,10 @@ void log_note_ended(struct segment *segment, const struct producer_txn *ended);
 
 /* --- log_sync.c --- */
 
-/* Syncs the segments below the present end in the background. */
+/* Syncs the segments below the present end in the background, by a job of its own. */
 void log_sync_start(struct partition_log *log);
+/* The same where nobody waits for it: with others, if many have something to sync. */
+void log_sync_background(struct partition_log *log);
 /* Whether there is a limit to what may be written, or how long it may lie, without being synced (flush.messages,
  * flush.ms). */
 bool log_sync_is_asked_for(const struct partition_log *log);
@@ -313,7 +318,8 @@ struct log_sync_file {
 };
 struct log_sync_plan {
     enum log_sync_kind kind;
-    bool unsynced; /* LOG_SYNC_FINAL alone: files are only written; the caller syncs all of them at once */
+    bool unsynced; /* files are only written; the caller syncs all of them at once, then, but for LOG_SYNC_FINAL, calls
+                      log_sync_plan_settle */
     struct log_sync_file *files;
     uint32_t file_count;
     int64_t end_offset; /* reached when it has succeeded */
@@ -321,6 +327,7 @@ struct log_sync_plan {
     bool write_epochs;
     bool unmark; /* the log is synced beyond what it was before it was cut */
     int64_t epochs_from;
+    bool epochs_beside;  /* out: under another name */
     bool epochs_written; /* out */
     bool lacks_aborted;  /* there are aborted transactions that are not in their file */
     bool sync_names;
@@ -337,6 +344,10 @@ MUST_CHECK enum err log_sync_plan_make(struct partition_log *log, enum log_sync_
 /* Blocks. ERR_IO: a sync failed, for good; other errors may pass. What needs room (epochs, index entries, snapshots)
  * waits where there is none, but for LOG_SYNC_FINAL. */
 MUST_CHECK enum err log_sync_plan_run(const struct partition_env *env, const char *dir, struct log_sync_plan *plan);
+/* Blocks. What was written unsynced is on the disk by now: files take their places. named: out, set where names were
+ * changed that are to be synced. */
+MUST_CHECK enum err log_sync_plan_settle(const struct partition_env *env, const char *dir, struct log_sync_plan *plan,
+                                         bool *named);
 /* It is to be done again: what it was to cover counts as un-synced as before. */
 void log_sync_plan_failed(struct partition_log *log, const struct log_sync_plan *plan);
 void log_sync_plan_succeeded(struct partition_log *log, const struct log_sync_plan *plan);
@@ -377,6 +388,18 @@ void log_dirty_forget(struct partition_log *log);
 bool log_dirty_wait(struct partition_log *log);
 /* So much was appended to the last segment; now and then a job begins to write it out. */
 void log_dirty_push(struct partition_log *log, const struct segment *segment, size_t appended);
+
+/* --- sync_group.c --- */
+
+/* Whether the log has something un-synced has changed. */
+void sync_group_follow(struct partition_log *log);
+/* The log goes. */
+void sync_group_leave(struct partition_log *log);
+/* The log is due. True: it is synced with others, now or behind those that are being synced. False: it is on its own.
+ */
+bool sync_group_takes(struct partition_log *log);
+/* Much is un-synced in the directory: none is to wait for its time, where many have a part in it. NULL does nothing. */
+void sync_group_hasten(struct sync_group *group);
 
 /* --- log_close.c --- */
 

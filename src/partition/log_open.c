@@ -490,6 +490,7 @@ static enum err log_new(const struct partition_env *env, const struct partition_
     list_init(&log->finds);
     list_init(&log->lookups);
     list_node_init(&log->by_use);
+    list_node_init(&log->by_dirty);
     list_node_init(&log->dirty_waiter.node);
     producer_state_init(&log->producers, rng_u64(env->rng));
     log->dir = mem_copy_text(path.text, strlen(path.text));

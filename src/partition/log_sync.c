@@ -7,18 +7,9 @@
 #include "partition/log.h"
 #include "partition/log_internal.h"
 #include "partition/log_path.h"
+#include "partition/log_syncing.h"
 #include "partition/log_truncation_mark.h"
 #include "partition/partition_limits.h"
-
-struct log_sync_job {
-    struct loop_job job;
-    struct partition_log *log;
-    struct log_sync_plan plan;
-    uint64_t bytes; /* un-synced when it began */
-    uint64_t anchor_bytes;
-    int64_t began_ns;
-    enum err err;
-};
 
 enum err log_snapshot_write(struct fs *fs, const char *dir, int64_t offset, struct bytes content, bool sync)
 {
@@ -233,6 +224,18 @@ static enum err snapshot_put(struct fs *fs, const char *dir, struct log_sync_pla
     return plan->snapshot_old < 0 ? ERR_OK : log_snapshot_remove(fs, dir, plan->snapshot_old);
 }
 
+static enum err epochs_put(struct fs *fs, const char *dir, struct log_sync_plan *plan)
+{
+    bool settles = plan->unsynced && plan->kind != LOG_SYNC_FINAL;
+    enum err err = settles ? checkpoint_write_epochs_beside(fs, dir, &plan->epochs)
+                           : checkpoint_write_epochs(fs, dir, &plan->epochs, !plan->unsynced);
+
+    plan->epochs_written = !settles && err == ERR_OK;
+    plan->epochs_beside = settles && err == ERR_OK;
+    /* The recovery point waits for them, nothing else does. */
+    return plan->kind != LOG_SYNC_FINAL && log_may_pass(err) ? ERR_OK : err;
+}
+
 enum err log_sync_plan_run(const struct partition_env *env, const char *dir, struct log_sync_plan *plan)
 {
     enum err err = ERR_OK;
@@ -241,12 +244,8 @@ enum err log_sync_plan_run(const struct partition_env *env, const char *dir, str
         err = sync_one(env->fs, dir, plan, &plan->files[i]);
     if (err == ERR_OK && plan->sync_topic_id && !plan->unsynced)
         err = checkpoint_sync_topic_id(env->fs, dir);
-    if (err == ERR_OK && plan->write_epochs) {
-        err = checkpoint_write_epochs(env->fs, dir, &plan->epochs, !plan->unsynced);
-        plan->epochs_written = err == ERR_OK;
-        if (plan->kind != LOG_SYNC_FINAL && log_may_pass(err))
-            err = ERR_OK; /* the recovery point waits for them, nothing else does */
-    }
+    if (err == ERR_OK && plan->write_epochs)
+        err = epochs_put(env->fs, dir, plan);
     /* A recovery begins at the snapshot: what was aborted before it has to be in the files. */
     if (err == ERR_OK && plan->snapshot != NULL && !plan->lacks_aborted)
         err = snapshot_put(env->fs, dir, plan);
@@ -258,6 +257,20 @@ enum err log_sync_plan_run(const struct partition_env *env, const char *dir, str
         err = log_truncation_mark_remove(env->fs, dir);
     if (err == ERR_OK && plan->sync_parent && fs_sync_dir(env->fs, env->log_dir) != ERR_OK)
         err = ERR_IO;
+    return err;
+}
+
+enum err log_sync_plan_settle(const struct partition_env *env, const char *dir, struct log_sync_plan *plan, bool *named)
+{
+    enum err err = ERR_OK;
+
+    if (plan->epochs_beside) {
+        err = checkpoint_name_epochs(env->fs, dir);
+        plan->epochs_written = err == ERR_OK;
+        *named = *named || plan->epochs_written;
+    }
+    if (err == ERR_OK && plan->unmark)
+        err = log_truncation_mark_remove(env->fs, dir);
     return err;
 }
 
@@ -404,13 +417,22 @@ void log_sync_go_on(struct partition_log *log)
         }
         log_journal_want(log);
     }
-    if (bytes_are_due(log) && !log_journal_sync_later(log))
+    if (bytes_are_due(log)) {
+        if (!log_journal_sync_later(log))
+            log_sync_background(log);
+    } else if (dirty_reaches(log->env->dirty, SYNC_GROUP_BYTES)) {
+        sync_group_hasten(log->env->sync_group);
+    }
+}
+
+void log_sync_background(struct partition_log *log)
+{
+    if (!sync_group_takes(log))
         log_sync_start(log);
 }
 
-static void sync_done(struct loop_job *base)
+void log_sync_job_end(struct log_sync_job *job)
 {
-    struct log_sync_job *job = LIST_ENTRY(base, struct log_sync_job, job);
     struct partition_log *log = job->log;
     bool again = true;
 
@@ -432,6 +454,7 @@ static void sync_done(struct loop_job *base)
                  err_name(job->err));
         log_sync_plan_failed(log, &job->plan);
         log->unsynced_since_ns = loop_now_ns(log->env->loop); /* the timer tries again */
+        log_dirty_count(log);
         again = false;
     } else if (job->err != ERR_OK) {
         /* Whatever the error was (a full disk too), the pages that it concerned may be gone. */
@@ -448,6 +471,11 @@ static void sync_done(struct loop_job *base)
     log_job_ended(log);
 }
 
+static void sync_done(struct loop_job *base)
+{
+    log_sync_job_end(LIST_ENTRY(base, struct log_sync_job, job));
+}
+
 static bool anchor_is_due(const struct partition_log *log)
 {
     int64_t bytes = log->env->limits.anchor_bytes > 0 ? log->env->limits.anchor_bytes : LOG_ANCHOR_BYTES;
@@ -456,20 +484,18 @@ static bool anchor_is_due(const struct partition_log *log)
            producer_state_count(&log->producers) <= LOG_ANCHOR_PRODUCERS_MAX;
 }
 
-void log_sync_start(struct partition_log *log)
+struct log_sync_job *log_sync_job_new(struct partition_log *log)
 {
-    struct log_sync_job *job = NULL;
     enum log_sync_kind kind = anchor_is_due(log) ? LOG_SYNC_ANCHOR : LOG_SYNC_PLAIN;
+    struct log_sync_job *job = mem_calloc(1, sizeof(*job));
 
-    if (log->sync_job != NULL || log->failed || log->closing != NULL || log_is_held(log))
-        return;
-    job = mem_calloc(1, sizeof(*job));
     if (job == NULL || log_sync_plan_make(log, kind, &job->plan) != ERR_OK) {
         mem_free(job);
         log_syncs_fail(log, ERR_NOMEM);
         log->unsynced_since_ns = loop_now_ns(log->env->loop); /* the timer tries again */
-        return;
+        return NULL;
     }
+    list_node_init(&job->in_group);
     job->job.run = sync_run;
     job->job.done = sync_done;
     job->log = log;
@@ -481,7 +507,18 @@ void log_sync_start(struct partition_log *log)
     log->sync_job = job;
     log_journal_sync_begins(log);
     log_job_started(log);
-    loop_submit(log->env->loop, &job->job);
+    return job;
+}
+
+void log_sync_start(struct partition_log *log)
+{
+    struct log_sync_job *job = NULL;
+
+    if (log->sync_job != NULL || log->failed || log->closing != NULL || log_is_held(log))
+        return;
+    job = log_sync_job_new(log);
+    if (job != NULL)
+        loop_submit(log->env->loop, &job->job);
 }
 
 void log_syncs_fail(struct partition_log *log, enum err err)

@@ -23,6 +23,7 @@
 #include "partition/dir_space.h"
 
 struct journal;
+struct sync_group;
 
 /* The logs of one home reactor that have files open, least recently used first. Over the bound the oldest that can
  * gives its files back. */
@@ -65,10 +66,11 @@ struct partition_env {
     struct partition_files *files;
     struct deleted_dirs *deleted_dirs; /* the home reactor's; NULL: what is deleted goes at once */
     struct partition_limits limits;
-    const char *log_dir;      /* the directory that holds the partitions' directories */
-    struct dir_space *space;  /* what room it has; NULL: nobody looks, and there is no reserve */
-    struct journal *journal;  /* of this reactor in that directory; NULL: logs sync their segments alone */
-    struct dirty_home *dirty; /* what of it is not on the disk yet; NULL: nobody counts */
+    const char *log_dir;           /* the directory that holds the partitions' directories */
+    struct dir_space *space;       /* what room it has; NULL: nobody looks, and there is no reserve */
+    struct journal *journal;       /* of this reactor in that directory; NULL: logs sync their segments alone */
+    struct dirty_home *dirty;      /* what of it is not on the disk yet; NULL: nobody counts */
+    struct sync_group *sync_group; /* of this reactor in that directory; NULL: each log is synced for itself */
     /* The directory failed for good (a sync error, an I/O error): every log in it is to be failed with
      * partition_fail. Called on the home reactor, once for each log that saw it. May be NULL. */
     void (*storage_failed)(void *context, const char *log_dir, enum err err);

@@ -42,6 +42,11 @@
 #define PARTITION_DELETE_DELAY_MS_MAX (INT64_C(100) * 366 * 86400000)
 #define PARTITION_LOAD_FULL_NS        INT64_C(1000000000) /* where the disk was full: there is no hurry, and no end */
 
+/* The I/O threads are few: a directory's reactors sync whole file systems one after the other. */
+#define SYNC_GROUP_AGAIN_NS INT64_C(10000000)
+/* What lies un-synced may be another home's, or of logs that no group has: it hurries none again so soon. */
+#define SYNC_GROUP_PAUSE_NS INT64_C(100000000)
+
 /* Free space is looked at so often; oftener where producers are refused, or will be soon at this rate. */
 #define DIR_SPACE_LOOK_NS      INT64_C(1000000000)
 #define DIR_SPACE_LOOK_SOON_NS INT64_C(250000000)
@@ -71,7 +76,12 @@ enum {
     PARTITION_LOADS_MAX = 2, /* at once of one reactor: more would keep everything else from the I/O threads, the sync
                                 of the metadata that a start waits for, too */
     MOVE_PASSES_MANY = 8,
-    PARTITION_SYNC_BYTES = 64 * 1024 * 1024,     /* or that much: half a second of this disk's sequential rate */
+    PARTITION_SYNC_BYTES = 64 * 1024 * 1024, /* or that much: half a second of this disk's sequential rate */
+    SYNC_GROUP_LOGS_MIN = 64,            /* what one call for the whole file system costs less than (decision 0019) */
+    SYNC_GROUP_BYTES = 64 * 1024 * 1024, /* of the directory: none of many logs waits for its time then. A quarter of
+                                            the bound, so that what comes while the disk is at it has room */
+    SYNC_GROUP_AHEAD_LOGS = 32,  /* whose files are on their way to the disk at a time: it answers no faster deeper */
+    SYNC_GROUP_SLICE_LOGS = 512, /* of one turn: a millisecond */
     LOG_ANCHOR_BYTES = 16 * 1024 * 1024,         /* written between two anchors: a few ms of reading for a recovery */
     LOG_ANCHOR_PRODUCERS_MAX = 10000,            /* whose snapshot is not written that often: 460 kB */
     LOG_READ_COPY_BYTES = 16 * 1024,             /* below it a copy is cheaper than sendfile (limits.md 3) */

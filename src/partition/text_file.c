@@ -132,22 +132,45 @@ static enum err write_whole(struct fs *fs, const char *path, struct bytes conten
     return err;
 }
 
-enum sync_depth { SYNC_NOTHING, SYNC_CONTENT, SYNC_NAME };
+static enum err beside_of(struct log_path *beside, const char *dir, const char *name)
+{
+    int size = snprintf(beside->text, sizeof(beside->text), "%s/%s.tmp", dir, name);
 
-static enum err replace(struct fs *fs, const char *dir, const char *name, struct bytes content, enum sync_depth depth)
+    return size < 0 || (size_t)size >= sizeof(beside->text) ? ERR_LIMIT : ERR_OK;
+}
+
+static enum err write_beside(struct fs *fs, const char *dir, const char *name, struct bytes content, bool sync)
+{
+    struct log_path beside;
+    enum err err = beside_of(&beside, dir, name);
+
+    return err == ERR_OK ? write_whole(fs, beside.text, content, sync) : err;
+}
+
+enum err text_file_write_beside(struct fs *fs, const char *dir, const char *name, struct bytes content)
+{
+    return write_beside(fs, dir, name, content, false);
+}
+
+enum err text_file_take_place(struct fs *fs, const char *dir, const char *name)
 {
     struct log_path path;
     struct log_path beside;
     enum err err = log_path_in(&path, dir, name);
-    int size = snprintf(beside.text, sizeof(beside.text), "%s/%s.tmp", dir, name);
 
-    if (err != ERR_OK)
-        return err;
-    if (size < 0 || (size_t)size >= sizeof(beside.text))
-        return ERR_LIMIT;
-    err = write_whole(fs, beside.text, content, depth >= SYNC_CONTENT);
     if (err == ERR_OK)
-        err = fs_rename(fs, beside.text, path.text);
+        err = beside_of(&beside, dir, name);
+    return err == ERR_OK ? fs_rename(fs, beside.text, path.text) : err;
+}
+
+enum sync_depth { SYNC_NOTHING, SYNC_CONTENT, SYNC_NAME };
+
+static enum err replace(struct fs *fs, const char *dir, const char *name, struct bytes content, enum sync_depth depth)
+{
+    enum err err = write_beside(fs, dir, name, content, depth >= SYNC_CONTENT);
+
+    if (err == ERR_OK)
+        err = text_file_take_place(fs, dir, name);
     if (err == ERR_OK && depth == SYNC_NAME && fs_sync_dir(fs, dir) != ERR_OK)
         err = ERR_IO;
     return err;

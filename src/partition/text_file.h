@@ -44,6 +44,10 @@ MUST_CHECK enum err text_file_replace_unnamed(struct fs *fs, const char *dir, co
 /* The same without any sync: for what is rebuilt when it is lost. */
 MUST_CHECK enum err text_file_replace_lazily(struct fs *fs, const char *dir, const char *name, struct bytes content);
 
+/* In two steps, for many files between which one sync stands for all: <dir>/<name>.tmp is written; then renamed. */
+MUST_CHECK enum err text_file_write_beside(struct fs *fs, const char *dir, const char *name, struct bytes content);
+MUST_CHECK enum err text_file_take_place(struct fs *fs, const char *dir, const char *name);
+
 /* Cuts the next line (without its newline) off the front of *rest. False: nothing is left. */
 bool text_next_line(struct bytes *rest, struct bytes *line);
 /* Cuts the next word off, skipping spaces and tabs. False: only spaces are left. */

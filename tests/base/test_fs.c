@@ -185,6 +185,7 @@ START_TEST(cached_reads_do_not_wait_for_the_disk)
     ck_assert_uint_eq(written, SIZE);
     nowait_refused = _i == 1;
     ck_assert_int_eq(fs_write_behind(file, 0, SIZE), ERR_OK);
+    ck_assert_int_eq(fs_write_out(file), ERR_OK);
     ck_assert_int_eq(fs_sync(file), ERR_OK);
     ck_assert_int_eq(posix_fadvise(fs_descriptor(file), 0, 0, POSIX_FADV_DONTNEED), 0);
     if (!fs_is_cached(file, 0, SIZE)) { /* on tmpfs nothing can be dropped */

@@ -679,6 +679,11 @@ static enum err sim_write_behind(struct fs_file *file, uint64_t position, uint64
     return file_of(file)->generation == of(file->fs)->generation && !of(file->fs)->dead ? ERR_OK : ERR_IO;
 }
 
+static enum err sim_write_out(struct fs_file *file)
+{
+    return sim_write_behind(file, 0, 0);
+}
+
 static void settle_content(struct sim_fs_node *node)
 {
     for (struct change *change = node->changes; change != NULL; change = change->next)
@@ -794,6 +799,7 @@ static const struct fs_ops ops = {
     .truncate = sim_truncate,
     .preallocate = sim_preallocate,
     .write_behind = sim_write_behind,
+    .write_out = sim_write_out,
     .forget_cached = sim_forget_cached,
     .sync = sim_sync,
     .sync_all = sim_sync_all,
@@ -808,7 +814,7 @@ static const struct fs_ops ops = {
 
 void sim_fs_init(struct sim_fs *fs, struct sim *sim)
 {
-    *fs = (struct sim_fs){.fs = {.ops = &ops}, .sim = sim, .capacity_bytes = UINT64_MAX};
+    *fs = (struct sim_fs){.fs = {.ops = &ops, .sync_all_tells = true}, .sim = sim, .capacity_bytes = UINT64_MAX};
     fs->root = node_new(true);
     fs->root->references = 1;
 }
