@@ -68,6 +68,7 @@ struct join {
     struct partition_set owned;
     bool names_changed;
     bool regex_changed;
+    bool regex_applied;
 };
 
 static void refuse_join(struct step *step, struct group_op *op, enum err err, struct bytes member_id)
@@ -245,7 +246,7 @@ static enum err subscribe(struct join *join)
     if (regex.size > 0 && (expression == NULL || expression->subscribers == 0))
         err = consumer_write_expression_gone(consumer, join->step, regex);
     if (err == ERR_OK)
-        err = consumer_regex_apply(consumer, join->step, join->op);
+        err = consumer_regex_apply(consumer, join->step, join->op, join->member, &join->regex_applied);
     if (err == ERR_OK)
         consumer_regex_schedule(consumer, join->step, join->op);
     return err;
@@ -307,7 +308,7 @@ static enum err go_on(struct join *join, bool is_new)
                                  join->request->reason.data == NULL ? BYTES_LITERAL("") : join->request->reason);
     if (err == ERR_OK && join->downgrade)
         return downgrade(join);
-    if (err == ERR_OK)
+    if (err == ERR_OK && !join->regex_applied)
         err = consumer_update_target(consumer, join->step);
     if (err == ERR_OK)
         err = consumer_reconcile(join->member, join->step, asked, &join->owned, &changed);

@@ -27,6 +27,7 @@ struct beat {
     bool upgraded; /* the group was a classic one */
     bool regex_changed;
     bool regex_resolved; /* the changed expression is resolved already, or there is none any more */
+    bool regex_applied;  /* expressions that had waited for somebody are resolved with it */
     bool assignor_changed;
 };
 
@@ -399,7 +400,7 @@ static enum err subscribe_regex(struct beat *beat)
         expression = now.size == 0 ? NULL : map_get(&beat->consumer->expressions, now);
         beat->regex_resolved = now.size == 0 || (expression != NULL && expression->resolved);
     }
-    err = consumer_regex_apply(beat->consumer, beat->step, beat->op);
+    err = consumer_regex_apply(beat->consumer, beat->step, beat->op, beat->member, &beat->regex_applied);
     if (err == ERR_OK)
         consumer_regex_schedule(beat->consumer, beat->step, beat->op);
     return err;
@@ -486,7 +487,7 @@ static enum err go(struct beat *beat)
     if (err == ERR_OK && (beat->consumer->epoch != epoch || beat->upgraded))
         consumer_rebalance_begin(beat->consumer, beat->step, cause_of(beat, is_new, names_changed), beat->member,
                                  BYTES_LITERAL(""));
-    if (err == ERR_OK)
+    if (err == ERR_OK && !beat->regex_applied)
         err = consumer_update_target(beat->consumer, beat->step);
     if (err == ERR_OK)
         err = consumer_reconcile(beat->member, beat->step, names_changed || beat->regex_changed,

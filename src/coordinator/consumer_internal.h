@@ -29,6 +29,7 @@
 #include "coordinator/partition_set.h"
 #include "protocol/gen/consumer_group_heartbeat.h"
 #include "protocol/gen/consumer_group_member_metadata_record.h"
+#include "protocol/gen/consumer_group_regular_expression_record.h"
 #include "protocol/gen/consumer_protocol_subscription.h"
 
 enum {
@@ -168,6 +169,8 @@ size_t consumer_current_bytes(const struct consumer_member *member);
 size_t consumer_target_bytes(const struct consumer_group *consumer, const struct step *step,
                              const struct consumer_group_member_metadata_value *about);
 size_t consumer_downgrade_bytes(const struct consumer_group *consumer);
+size_t consumer_expression_bytes(const struct consumer_group_regular_expression_key *key,
+                                 const struct consumer_group_regular_expression_value *value);
 
 /* consumer_epoch.c */
 /* Of the topics subscribed to now. */
@@ -248,8 +251,10 @@ MUST_CHECK enum err consumer_encode_assignment(const struct consumer_member *mem
 /* consumer_regex.c */
 /* Begins to resolve expressions where it is time. */
 void consumer_regex_schedule(struct consumer_group *consumer, struct step *step, const struct group_op *op);
-/* Takes over what was resolved and had to wait for somebody whose rights count; *changed: the group has a new epoch. */
-MUST_CHECK enum err consumer_regex_apply(struct consumer_group *consumer, struct step *step, const struct group_op *op);
+/* Takes over what was resolved and had to wait for somebody whose rights count: the member who speaks. *applied: out,
+ * something of it is in this step, which is to write no target beside: how large that is nobody has asked yet. */
+MUST_CHECK enum err consumer_regex_apply(struct consumer_group *consumer, struct step *step, const struct group_op *op,
+                                         const struct consumer_member *member, bool *applied);
 MUST_CHECK enum err consumer_write_expression_gone(struct consumer_group *consumer, struct step *step,
                                                    struct bytes expression);
 void consumer_regex_stop(struct consumer_group *consumer);

@@ -10,6 +10,7 @@ enum {
     PIECE_MATCHES = 1024,               /* in one step: some 200 us of simple expressions */
     RIGHTS_TOPICS_MAX = 4096,           /* that are looked through for rights within a heartbeat: some 200 us */
     TASK_BYTES_MAX = 256 * 1024 * 1024, /* of names that match */
+    EPOCH_BYTES = 512,                  /* the record of a new epoch, beside the group's id */
 };
 
 /* One expression on its way. */
@@ -38,6 +39,7 @@ struct regex_task {
     bool rights;   /* they count */
     bool asks;     /* rights are open: done when somebody of the group speaks next */
     bool done;
+    uint32_t written; /* of all: records that do not fit one step go on in the next */
     enum err err;
 };
 
@@ -61,36 +63,71 @@ void consumer_regex_stop(struct consumer_group *consumer)
 
 /* ---- the result ---- */
 
-static enum err write_expression(struct consumer_group *consumer, struct step *step, const struct regex_task *task,
-                                 const struct resolving *resolved)
+static void warn_too_large(const struct consumer_group *consumer, const struct resolving *resolved)
 {
+    if (consumer->group->groups->log != NULL)
+        log_warn(consumer->group->groups->log,
+                 "group %.*s: an expression matches more topics than a record can name, it stays as it was topics=%u",
+                 BYTES_PRINTF(consumer->group->id), resolved->count);
+}
+
+/* *more: in, it may go on in another step; out, it has to. reserved: bytes that the step is to write besides. */
+static enum err write_expression(struct consumer_group *consumer, struct step *step, const struct regex_task *task,
+                                 const struct resolving *resolved, size_t reserved, bool *more)
+{
+    const struct consumer_expression *before = map_get(&consumer->expressions, resolved->text);
     struct consumer_group_regular_expression_key key = {.group_id = consumer->group->id,
                                                         .regular_expression = resolved->text};
     struct consumer_group_regular_expression_value value;
+    struct arena arena;
+    enum err err = ERR_OK;
 
+    if (before == NULL || before->subscribers == 0) {
+        *more = false;
+        return ERR_OK;
+    }
     consumer_group_regular_expression_value_init(&value);
     value.topics = resolved->topics;
     value.topics_count = resolved->count;
     value.version = task->version;
     value.timestamp = step->now_ms;
-    return step_write(step, &consumer_group_regular_expression_key_message, &key,
-                      &consumer_group_regular_expression_value_message, 0, &value);
+    arena_init(&arena, CONSUMER_RECORD_BYTES_MAX);
+    if (consumer_expression_bytes(&key, &value) + reserved > step_room(step)) {
+        if (*more)
+            goto out;
+        warn_too_large(consumer, resolved); /* Apache Kafka keeps what it had, too, and tries again later */
+        value.topics_count = 0;
+        value.topics = arena_array(&arena, before->topic_count, sizeof(struct bytes));
+        err = value.topics == NULL ? ERR_NOMEM : ERR_OK;
+        for (; err == ERR_OK && value.topics_count < before->topic_count; value.topics_count++)
+            err = arena_copy(&arena, before->topics[value.topics_count], &value.topics[value.topics_count]);
+    }
+    if (err == ERR_OK)
+        err = step_write(step, &consumer_group_regular_expression_key_message, &key,
+                         &consumer_group_regular_expression_value_message, 0, &value);
+    *more = false;
+out:
+    arena_deinit(&arena);
+    return err;
 }
 
-/* Records 16 of what somebody still subscribes to. */
-static enum err write_all(struct consumer_group *consumer, struct step *step, const struct regex_task *task)
+/* Records 16 of what somebody still subscribes to, as many as fit; *more: out, there are others. */
+static enum err write_all(struct consumer_group *consumer, struct step *step, struct regex_task *task, size_t reserved,
+                          bool *more)
 {
-    for (uint32_t i = 0; i < task->count; i++) {
-        const struct consumer_expression *expression = map_get(&consumer->expressions, task->all[i].text);
-        enum err err = ERR_OK;
+    uint32_t from = task->written;
+    enum err err = ERR_OK;
 
-        if (expression == NULL || expression->subscribers == 0)
-            continue;
-        err = write_expression(consumer, step, task, &task->all[i]);
-        if (err != ERR_OK)
-            return err;
+    *more = false;
+    while (task->written < task->count && err == ERR_OK) {
+        *more = task->written > from;
+        err = write_expression(consumer, step, task, &task->all[task->written],
+                               reserved + EPOCH_BYTES + consumer->group->id.size, more);
+        if (*more)
+            break;
+        task->written++;
     }
-    return ERR_OK;
+    return err;
 }
 
 static enum err bump_if_changed(struct consumer_group *consumer, struct step *step)
@@ -132,17 +169,23 @@ static void filter(struct regex_task *task, const struct group_op *op)
     }
 }
 
-enum err consumer_regex_apply(struct consumer_group *consumer, struct step *step, const struct group_op *op)
+enum err consumer_regex_apply(struct consumer_group *consumer, struct step *step, const struct group_op *op,
+                              const struct consumer_member *member, bool *applied)
 {
     struct regex_task *task = consumer->regex;
+    bool more = false;
     enum err err = ERR_OK;
 
+    *applied = false;
     if (task == NULL || !task->done)
         return ERR_OK;
+    *applied = true;
     filter(task, op);
-    err = write_all(consumer, step, task);
+    err = write_all(consumer, step, task, consumer_current_bytes(member), &more);
+    if (err != ERR_OK || more)
+        return err;
     consumer_regex_stop(consumer);
-    return err == ERR_OK ? bump_if_changed(consumer, step) : err;
+    return bump_if_changed(consumer, step);
 }
 
 /* ---- the matching ---- */
@@ -191,11 +234,13 @@ static void task_fired(struct loop_timer *timer)
     struct regex_task *task = (struct regex_task *)(void *)((char *)timer - offsetof(struct regex_task, timer));
     struct consumer_group *consumer = task->consumer;
     struct step *step = consumer->group->groups->step;
+    bool more = false;
     enum err err = ERR_OK;
 
     task->matches = 0;
     task->done = true;
-    step->topics->each(step->topics, each_topic, task);
+    if (task->written == 0) /* else all are matched, and the rest of the records is to be written */
+        step->topics->each(step->topics, each_topic, task);
     if (task->err != ERR_OK) { /* no memory for so many: begun anew when somebody speaks */
         consumer_regex_stop(consumer);
         return;
@@ -205,11 +250,16 @@ static void task_fired(struct loop_timer *timer)
         return;
     }
     /* Topics that came meanwhile were not looked at for rights. */
-    task->asks |= task->rights && step->topics->version != task->version;
+    task->asks |= task->written == 0 && task->rights && step->topics->version != task->version;
     if (task->asks)
         return;
     filter(task, NULL);
-    err = write_all(consumer, step, task);
+    err = write_all(consumer, step, task, 0, &more);
+    if (err == ERR_OK && more) {
+        task->done = false; /* nobody who speaks meanwhile is to write it */
+        group_timer_start(consumer->group->groups, timer, step->now_ns + 1);
+        return;
+    }
     consumer_regex_stop(consumer);
     if (err == ERR_OK)
         err = bump_if_changed(consumer, step);

@@ -70,6 +70,13 @@ size_t consumer_target_bytes(const struct consumer_group *consumer, const struct
            (partitions < members * topics ? partitions : members * topics) * RUN_BYTES;
 }
 
+size_t consumer_expression_bytes(const struct consumer_group_regular_expression_key *key,
+                                 const struct consumer_group_regular_expression_value *value)
+{
+    return RECORD_BYTES + key->group_id.size + key->regular_expression.size +
+           wire_size_total(message_size(&consumer_group_regular_expression_value_message, 0, value));
+}
+
 /* Three tombstones of each member, and all of them in the classic group's record. */
 size_t consumer_downgrade_bytes(const struct consumer_group *consumer)
 {

@@ -1,8 +1,10 @@
 /* Rules of expressions of the consumer protocol: groups.md 3.6, as transcripts. */
 #include <check.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "coordinator/consumer_beats.h"
+#include "coordinator/consumer_internal.h"
 #include "partition/run_tests.h"
 
 static struct group_world world;
@@ -104,4 +106,81 @@ START_TEST(refreshed)
 }
 END_TEST
 
-RUN_TESTS("consumer_regex", resolved_beside, invalid, rights_count, refreshed)
+static const struct consumer_expression *expression(const char *text)
+{
+    struct group *group = group_find(world.groups, BYTES_LITERAL("g"));
+
+    ck_assert_ptr_nonnull(group);
+    return map_get(&group->consumer->expressions, bytes_of_text(text));
+}
+
+enum { LONG_NAMES = 10, LONG_NAME_CHARS = 200, SMALL_BATCH = 2700 };
+
+static void long_names(char first, int count)
+{
+    static char names[2 * LONG_NAMES][LONG_NAME_CHARS + 1];
+    static int used;
+
+    for (int i = 0; i < count; i++) {
+        char *name = names[used++ % (2 * LONG_NAMES)];
+
+        memset(name, 'x', LONG_NAME_CHARS);
+        name[0] = first;
+        name[1] = (char)('a' + i);
+        world_topic(&world, name, 1);
+    }
+}
+
+/* Rule: what an expression matches may be more than a record can name: then it stays as it was, and costs nobody else
+ * anything; what does not fit one step with others goes on in the next. */
+START_TEST(too_many_topics)
+{
+    begin();
+    world.quiet = true;
+    world.batch_room = SMALL_BATCH;
+    long_names('m', 6);
+    JOIN(&world, "a", NULL, .regex = "m.*");
+    JOIN(&world, "b", NULL, .regex = "ma.*|mb.*|mc.*|md.*|me.*|mf.*");
+    world_advance(&world, 10001);
+    JOIN(&world, "b", NULL, .regex = "ma.*|mb.*|mc.*|md.*|me.*|mf.*");
+    world_advance(&world, 10);
+    ck_assert_uint_eq(expression("m.*")->topic_count, 6);
+    ck_assert_uint_eq(expression("ma.*|mb.*|mc.*|md.*|me.*|mf.*")->topic_count, 6);
+    JOIN(&world, "c", NULL, .regex = "[ml].*");
+    long_names('l', LONG_NAMES - 2);
+    world_advance(&world, 10001);
+    JOIN(&world, "c", NULL, .regex = "[ml].*");
+    world_advance(&world, 10);
+    ck_assert(expression("[ml].*")->resolved);
+    ck_assert_uint_eq(expression("[ml].*")->topic_count, 0);
+    ck_assert_uint_eq(expression("m.*")->topic_count, 6);
+    world_close(&world);
+}
+END_TEST
+
+/* Rule: the same where the result waits for somebody who speaks: his heartbeat is answered, and the target follows with
+ * a later one. */
+START_TEST(too_many_topics_with_rights)
+{
+    begin();
+    world.quiet = true;
+    world.may_describe_topic = denies_a2;
+    world.batch_room = SMALL_BATCH;
+    JOIN(&world, "a", NULL, .regex = "[mab].*");
+    world_advance(&world, 1);
+    BEAT(&world, "a", 0, .rebalance_ms = 60000, .regex = "[mab].*", .owned = "");
+    ck_assert_uint_eq(expression("[mab].*")->topic_count, 2);
+    world_advance(&world, 10001);
+    long_names('m', 1);
+    BEAT(&world, "a", 2);
+    long_names('m', LONG_NAMES);
+    long_names('n', 1);
+    world_advance(&world, 1);
+    ck_assert_int_eq(beat_error(BEAT(&world, "a", 2)), 0);
+    ck_assert_uint_eq(expression("[mab].*")->topic_count, 2);
+    world_close(&world);
+}
+END_TEST
+
+RUN_TESTS("consumer_regex", resolved_beside, invalid, rights_count, refreshed, too_many_topics,
+          too_many_topics_with_rights)
