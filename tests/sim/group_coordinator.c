@@ -3,9 +3,8 @@
 #include <stdio.h>
 
 #include "base/assert.h"
-#include "base/big_endian.h"
 #include "base/mem.h"
-#include "protocol/gen/offset_commit_record.h"
+#include "sim/group_coordinator_check.h"
 
 #define NS_PER_MS INT64_C(1000000)
 
@@ -39,58 +38,18 @@ static void drop_record(struct group_record *record)
     mem_free((void *)(uintptr_t)record->value.data);
 }
 
-struct committed {
-    int64_t offset; /* -1: none */
-    struct uuid topic;
-};
-
-static struct committed committed_of(const struct group_record *record)
-{
-    struct committed committed = {.offset = -1};
-    struct offset_commit_value value;
-    struct wire_reader reader;
-    struct arena arena;
-    int16_t version = 0;
-
-    if (record->value.data == NULL)
-        return committed;
-    arena_init(&arena, BATCH_BYTES_MAX);
-    wire_reader_init(&reader, record->value);
-    version = wire_read_i16(&reader);
-    if (offset_commit_value_read(&reader, &arena, version, &value) != ERR_OK)
-        assert(false && "an offset that cannot be read");
-    committed = (struct committed){value.offset, value.topic_id};
-    arena_deinit(&arena);
-    return committed;
-}
-
-/* The invariant of offsets, against the newest of the same key and the same life of the topic. */
-static void check_offset(const struct group_coordinator *coordinator, const struct group_record *record)
-{
-    if (big_endian_load_u16(record->key.data) != OFFSET_COMMIT_KEY_API_KEY || record->reset ||
-        record->value.data == NULL)
-        return;
-    for (uint32_t i = coordinator->record_count; i > 0; i--)
-        if (bytes_equal(coordinator->records[i - 1].key, record->key)) {
-            struct committed before = committed_of(&coordinator->records[i - 1]);
-            struct committed now = committed_of(record);
-
-            assert(now.offset >= before.offset || !uuid_equal(now.topic, before.topic));
-            return;
-        }
-}
-
 static enum err take_record(struct step_sink *sink, struct step *step, struct bytes key, struct bytes value)
 {
     struct group_coordinator *coordinator = of_sink(sink);
-    struct group_record record = {.batch = coordinator->batches, .reset = coordinator->resetting};
+    struct group_record record = {
+        .batch = coordinator->batches, .reset = coordinator->resetting, .confused = coordinator->confused};
 
     (void)step;
     if (coordinator->fail_in > 0 && --coordinator->fail_in == 0)
         return ERR_IO;
     record.key = keep(key);
     record.value = keep(value);
-    check_offset(coordinator, &record);
+    group_coordinator_check_record(coordinator, &record);
     if (mem_grow(&coordinator->records, &coordinator->record_room, coordinator->record_count + 1, RECORDS_FIRST,
                  sizeof(*coordinator->records)) != ERR_OK)
         assert(false && "memory");
@@ -189,6 +148,7 @@ static void go_down(struct group_coordinator *coordinator)
     assert(coordinator->step.err == ERR_OK);
     groups_free(coordinator->groups);
     coordinator->groups = NULL;
+    group_coordinator_check_lost(coordinator);
     coordinator->fail_in = 0;
     release_all(coordinator, &coordinator->answered);
     sim_event_cancel(coordinator->sim, &coordinator->tick);
@@ -215,9 +175,12 @@ static void end(struct group_coordinator *coordinator)
         struct step_op *op = LIST_ENTRY(list_first(&coordinator->answered), struct step_op, node);
 
         list_remove(&op->node);
+        if (coordinator->decided != NULL)
+            coordinator->decided(op);
         op->wait_offset = coordinator->batches;
         list_add_last(&coordinator->held, &op->node);
     }
+    group_coordinator_check_state(coordinator);
     set_tick(coordinator);
     release_committed(coordinator);
 }
@@ -329,6 +292,19 @@ void group_coordinator_topic(struct group_coordinator *coordinator, uint32_t top
 
 /* ---- topics ---- */
 
+uint8_t group_coordinator_life(const struct group_coordinator *coordinator, uint32_t topic)
+{
+    return coordinator->table[topic].partition_count == 0 ? 0 : coordinator->table[topic].id.bytes[UUID_BYTES - 1];
+}
+
+struct uuid group_coordinator_topic_id(uint8_t life)
+{
+    struct uuid id = {{0}};
+
+    id.bytes[UUID_BYTES - 1] = life;
+    return id;
+}
+
 static const struct group_coordinator *of_topics(const struct group_topics *topics)
 {
     return (const struct group_coordinator *)(const void *)((const char *)topics -
@@ -417,4 +393,6 @@ void group_coordinator_close(struct group_coordinator *coordinator)
     sim_event_cancel(coordinator->sim, &coordinator->commit);
     cut(coordinator, 0);
     mem_free(coordinator->records);
+    for (uint32_t i = 0; i < COORDINATOR_GROUPS; i++)
+        mem_free((void *)(uintptr_t)coordinator->numbers[i].id.data);
 }

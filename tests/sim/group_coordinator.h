@@ -3,7 +3,10 @@
  * in batches, committed a while after they were written. It dies and comes back, from its records alone, which it may
  * find compacted; what was not committed may be gone then. A write may fail in the middle of a step.
  *
- * Holds  at every record: an offset that is committed is not below the one before it, but in an explicit reset.
+ * Holds  at every record: an offset that is committed is not below the one before it, but in an explicit reset; the
+ *        number of a group's generation or epoch does not go back while it has members; what a member is to own exists,
+ *        and is nobody else's. After every step: a partition is one member's, be it still to be given back; nobody is
+ *        ahead of its group.
  */
 #ifndef OTTLA_TESTS_SIM_GROUP_COORDINATOR_H
 #define OTTLA_TESTS_SIM_GROUP_COORDINATOR_H
@@ -11,16 +14,29 @@
 #include "coordinator/groups.h"
 #include "sim/sim.h"
 
-enum { COORDINATOR_TOPICS = 4, COORDINATOR_PARTITIONS_MAX = 8 };
+enum { COORDINATOR_TOPICS = 4, COORDINATOR_PARTITIONS_MAX = 8, COORDINATOR_GROUPS = 3 };
 
 struct group_record {
     uint32_t batch;
-    bool reset; /* written by somebody who meant to go back */
+    bool reset;    /* written by somebody who meant to go back */
+    bool confused; /* or who meant another topic of that name */
     struct bytes key, value;
+};
+
+/* What the records of a group have said. */
+struct group_numbers {
+    struct bytes id; /* its own copy */
+    uint32_t life;   /* its numbers began anew so many times */
+    int32_t number;  /* the newest generation or epoch */
+    int32_t target_epoch;
+    bool had_members; /* after the last step */
+    bool loading;     /* nothing of it has been looked at since the last load */
 };
 
 struct group_coordinator {
     struct sim *sim;
+    struct group_numbers numbers[COORDINATOR_GROUPS];
+    void (*decided)(struct step_op *op); /* at the end of the step that answers it */
     struct group_settings settings;
     struct group_topics topics;
     struct group_topic table[COORDINATOR_TOPICS]; /* 0 partitions: not there */
@@ -34,7 +50,7 @@ struct group_coordinator {
     uint32_t record_room;
     uint32_t batches;   /* whole ones */
     uint32_t committed; /* of them */
-    bool resetting;
+    bool resetting, confused;
     uint32_t fail_in;     /* records; 0: no failure */
     struct list answered; /* in this step */
     struct list held;     /* until what they saw is committed */
@@ -48,6 +64,9 @@ void group_coordinator_close(struct group_coordinator *coordinator);
 void group_coordinator_ask(struct group_coordinator *coordinator, struct group_op *op);
 /* 0 partitions: deletes it; it comes back as another. */
 void group_coordinator_topic(struct group_coordinator *coordinator, uint32_t topic, uint32_t partitions);
+uint8_t group_coordinator_life(const struct group_coordinator *coordinator, uint32_t topic); /* 0: it is not there */
+struct uuid group_coordinator_topic_id(uint8_t life);
+uint32_t group_coordinator_group_life(const struct group_coordinator *coordinator, struct bytes id);
 /* It goes, and is back after a while. crash: what is not committed may be lost. */
 void group_coordinator_stop(struct group_coordinator *coordinator, bool crash);
 

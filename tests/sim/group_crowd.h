@@ -1,9 +1,17 @@
 /*
- * group_crowd: clients of one simulated coordinator of groups, each a state machine as a consumer of the classic
- * protocol is one: it joins, leads or follows, syncs, beats, commits what it has read, leaves; and it stalls, vanishes,
- * comes back under its name, says again what it said in a generation that is over, and hears its answers late or never.
+ * group_crowd: clients of one simulated coordinator of groups, each a state machine as a consumer of the classic or of
+ * the consumer protocol (KIP-848) is one: it joins, leads or follows, syncs, beats, gives back what it is to give back,
+ * commits what it has read, leaves; and it stalls, vanishes, comes back under its name, perhaps with the other
+ * protocol, says again what it said in a generation that is over, and hears its answers late or never.
  *
- * Holds  in a generation a partition has one owner; a member is given what its leader gave it, once that is committed.
+ *   group_crowd.c           a member's life, and the classic protocol
+ *   group_crowd_lead.c      a leader's assignment
+ *   group_crowd_consumer.c  the consumer protocol
+ *   group_crowd_offsets.c   commits and fetches, of both
+ *   group_crowd_call.c      a request's way there, and its answer's way back
+ *
+ * Holds  in a generation or epoch a partition has one owner; a member of a classic group is given what its leader gave
+ *        it, once that is committed.
  */
 #ifndef OTTLA_TESTS_SIM_GROUP_CROWD_H
 #define OTTLA_TESTS_SIM_GROUP_CROWD_H
@@ -18,16 +26,17 @@ struct crowd_call;
 
 enum member_state {
     MEMBER_OUT,     /* it will join */
-    MEMBER_JOINING, /* waits for an answer to JoinGroup */
+    MEMBER_JOINING, /* waits for an answer to JoinGroup, or to its first heartbeat */
     MEMBER_SYNCING,
     MEMBER_IN,   /* it has an assignment, possibly empty */
     MEMBER_GONE, /* left or dead; comes back while the load goes on */
 };
 
-/* What a member knows of one generation. */
+/* What a member knows of one generation, or epoch. */
 struct member_view {
     char id[MEMBER_ID_BYTES];
     int32_t generation;
+    uint8_t lives[COORDINATOR_TOPICS]; /* which topic of that name it owns partitions of */
     bool owned[COORDINATOR_TOPICS][COORDINATOR_PARTITIONS_MAX];
     int64_t positions[COORDINATOR_TOPICS][COORDINATOR_PARTITIONS_MAX]; /* -1: not asked for yet */
 };
@@ -39,6 +48,7 @@ struct crowd_member {
     char label[8];
     char instance[8]; /* "": dynamic */
     enum member_state state;
+    bool modern;      /* it speaks the consumer protocol */
     uint32_t topics;  /* bits: what it subscribes to */
     uint32_t flavour; /* of its user data: another one is another subscription */
     int16_t join_version;
@@ -46,7 +56,17 @@ struct crowd_member {
     struct member_view now;
     struct member_view before; /* of a generation that is over; id "": none */
     bool fresh;                /* positions are to be asked for */
+    int64_t beat_ns;           /* its last heartbeat */
     int64_t seen_version;      /* of the metadata, when it led last */
+    /* Of the consumer protocol. */
+    bool wanted[COORDINATOR_TOPICS][COORDINATOR_PARTITIONS_MAX]; /* what it was told to own, and does soon */
+    uint8_t wanted_lives[COORDINATOR_TOPICS];
+    bool reconciled; /* it owns what it is to own */
+    bool says_all; /* an answer was lost, or the subscription is another: with the next heartbeat it says everything */
+    bool says_owned; /* what it owns is another than what it said last */
+    int16_t beat_version;
+    uint32_t expression;       /* 1 + number of what it subscribes with; 0: names */
+    uint32_t starts;           /* of its process: each has another id */
     struct crowd_call *call;   /* that it waits for */
     int64_t last_arrival_ns;   /* what it sends arrives in that order */
     struct sim_event act;      /* the next thing it does */
@@ -55,7 +75,9 @@ struct crowd_member {
 
 /* Who owns a partition in the newest generation that anybody was told of. */
 struct crowd_owner {
+    uint32_t life; /* of the group: its generations may begin anew when it was empty */
     int32_t generation;
+    uint8_t topic_life;
     uint32_t member; /* 1 + number of a member: a static one is who its name says */
 };
 

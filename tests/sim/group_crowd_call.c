@@ -1,4 +1,4 @@
-#include "sim/group_crowd_call.h"
+#include "sim/group_crowd_internal.h"
 
 #include <stdio.h>
 
@@ -6,8 +6,6 @@
 #include "base/mem.h"
 
 enum { ARENA_BYTES_MAX = 1024 * 1024, DELAY_MS_MAX = 20, LATE_PERCENT = 3, LATE_MS_MAX = 2000 };
-
-#define NS_PER_MS INT64_C(1000000)
 
 static const char *const group_names[CROWD_GROUPS] = {"g0", "g1", "g2"};
 
@@ -33,6 +31,8 @@ static void tell(const struct crowd_call *call, bool answered)
         [ASK_JOIN_GROUP] = {&join_group_request_message, &join_group_response_message},
         [ASK_SYNC_GROUP] = {&sync_group_request_message, &sync_group_response_message},
         [ASK_HEARTBEAT] = {&heartbeat_request_message, &heartbeat_response_message},
+        [ASK_CONSUMER_HEARTBEAT] = {&consumer_group_heartbeat_request_message,
+                                    &consumer_group_heartbeat_response_message},
         [ASK_LEAVE_GROUP] = {&leave_group_request_message, &leave_group_response_message},
         [ASK_OFFSET_COMMIT] = {&offset_commit_request_message, &offset_commit_response_message},
     };
@@ -76,12 +76,26 @@ static void done(struct step_op *op)
 static void arrive(struct sim_event *event)
 {
     struct crowd_call *call = (struct crowd_call *)(void *)((char *)event - offsetof(struct crowd_call, arrive));
+    struct group_coordinator *coordinator = &call->crowd->coordinator;
 
     tell(call, false);
-    call->crowd->coordinator.resetting = call->reset;
-    group_coordinator_ask(&call->crowd->coordinator, &call->op);
+    coordinator->resetting = call->reset;
+    /* By name it may now be of another topic than it was said of. */
+    coordinator->confused = call->op.ask == ASK_OFFSET_COMMIT && call->said_lives != coordinator->lives;
+    group_coordinator_ask(coordinator, &call->op);
     /* The core may have answered it and more besides; none of them ends within the call. */
-    call->crowd->coordinator.resetting = false;
+    coordinator->resetting = false;
+    coordinator->confused = false;
+}
+
+void crowd_call_decided(struct step_op *op)
+{
+    struct crowd_call *call = (struct crowd_call *)(void *)op;
+    const struct group_coordinator *coordinator = &call->crowd->coordinator;
+
+    call->life = group_coordinator_group_life(coordinator, call->op.group_id);
+    for (uint32_t t = 0; t < COORDINATOR_TOPICS; t++)
+        call->topic_lives[t] = group_coordinator_life(coordinator, t);
 }
 
 struct crowd_call *crowd_call_new(struct group_crowd *crowd, struct crowd_member *member, enum group_ask ask,
@@ -130,6 +144,7 @@ void crowd_call_send(struct crowd_call *call)
     struct sim *sim = &call->crowd->sim;
     int64_t at_ns = sim->mono_ns + delay_ns(call->crowd);
 
+    call->said_lives = call->crowd->coordinator.lives;
     if (call->member != NULL) { /* one connection, in order */
         if (at_ns <= call->member->last_arrival_ns)
             at_ns = call->member->last_arrival_ns + 1;

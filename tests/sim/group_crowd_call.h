@@ -5,6 +5,7 @@
 #ifndef OTTLA_TESTS_SIM_GROUP_CROWD_CALL_H
 #define OTTLA_TESTS_SIM_GROUP_CROWD_CALL_H
 
+#include "protocol/gen/consumer_group_heartbeat.h"
 #include "protocol/gen/heartbeat.h"
 #include "protocol/gen/join_group.h"
 #include "protocol/gen/leave_group.h"
@@ -17,13 +18,17 @@ struct crowd_call {
     struct group_op op; /* first */
     struct crowd_member *member;
     struct group_crowd *crowd;
-    bool reset; /* an administrator's */
+    bool reset;                              /* an administrator's */
+    uint8_t said_lives;                      /* of all topics, when it was said */
+    uint32_t life;                           /* of the group, when it was answered */
+    uint8_t topic_lives[COORDINATOR_TOPICS]; /* 0: not there */
     struct arena arena;
     struct sim_event arrive, hear;
     union {
         struct join_group_request join;
         struct sync_group_request sync;
         struct heartbeat_request beat;
+        struct consumer_group_heartbeat_request consumer_beat;
         struct leave_group_request leave;
         struct offset_commit_request commit;
         struct offset_fetch_request_group fetch;
@@ -32,6 +37,7 @@ struct crowd_call {
         struct join_group_response join;
         struct sync_group_response sync;
         struct heartbeat_response beat;
+        struct consumer_group_heartbeat_response consumer_beat;
         struct leave_group_response leave;
         struct offset_commit_response commit;
         struct offset_fetch_response_group fetch;
@@ -46,6 +52,8 @@ void *crowd_call_array(struct crowd_call *call, uint32_t count, size_t size);
 struct bytes crowd_call_text(struct crowd_call *call, const char *text);
 /* heard: on the member's side, when the answer is there; NULL member: nobody listens. */
 void crowd_call_send(struct crowd_call *call);
+/* It is answered, though that may have to be committed first. */
+void crowd_call_decided(struct step_op *op);
 /* What the member does with an answer. */
 void crowd_member_hear(struct crowd_member *member, struct crowd_call *call);
 

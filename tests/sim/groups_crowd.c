@@ -4,9 +4,7 @@
 #include <stdio.h>
 
 #include "base/assert.h"
-#include "sim/group_crowd.h"
-
-#define NS_PER_MS INT64_C(1000000)
+#include "sim/group_crowd_internal.h"
 
 enum {
     TROUBLE_MS = 60000,
@@ -78,11 +76,12 @@ static bool is_stable(const struct group_crowd *crowd, uint32_t group)
 
         if (member->group != group || member->state == MEMBER_GONE)
             continue;
-        if (member->state != MEMBER_IN || (generation != -1 && member->now.generation != generation))
+        if (member->state != MEMBER_IN || (generation != -1 && member->now.generation != generation) ||
+            (member->modern && !member->reconciled))
             return false;
         generation = member->now.generation;
         topics |= member->topics;
-        led = led || member->seen_version >= 0;
+        led = led || member->modern || member->seen_version >= 0;
         for (uint32_t t = 0; t < COORDINATOR_TOPICS; t++)
             for (uint32_t p = 0; p < COORDINATOR_PARTITIONS_MAX; p++) {
                 assert(!member->now.owned[t][p] || !owned[t][p]);
@@ -111,8 +110,9 @@ static void print_members(const struct group_crowd *crowd)
     for (uint32_t i = 0; i < CROWD_MEMBERS; i++) {
         const struct crowd_member *member = &crowd->members[i];
 
-        printf("  %s of g%u: state %d, generation %d, id %s, instance %s, topics %x\n", member->label, member->group,
-               (int)member->state, member->now.generation, member->now.id, member->instance, member->topics);
+        printf("  %s of g%u%s: state %d, generation %d, id %s, instance %s, topics %x\n", member->label, member->group,
+               member->modern ? " (consumer)" : "", (int)member->state, member->now.generation, member->now.id,
+               member->instance, member->topics);
     }
     fflush(stdout);
 }
@@ -160,6 +160,10 @@ void groups_crowd_run(uint64_t seed, bool chatty, struct sim_outcome *outcome)
     sim->wall_offset_ms = WALL_MS;
     group_coordinator_open(&crowd.coordinator, sim);
     crowd.coordinator.settings.session_timeout_ms_min = 1000;
+    crowd.coordinator.decided = crowd_call_decided;
+    crowd.coordinator.settings.consumer_session_timeout_ms = 4000 + (int32_t)sim_draw(sim, 3000);
+    crowd.coordinator.settings.consumer_session_timeout_ms_min = 1000;
+    crowd.coordinator.settings.consumer_assignment_interval_ms = (int32_t)sim_draw(sim, 1000);
     crowd.coordinator.settings.initial_rebalance_delay_ms = (int32_t)sim_draw(sim, 2000);
     for (uint32_t t = 0; t < COORDINATOR_TOPICS; t++)
         group_coordinator_topic(&crowd.coordinator, t, 1 + (uint32_t)sim_draw(sim, 4));
