@@ -25,9 +25,11 @@ struct group_record {
 
 /* What the records of a group have said. */
 struct group_numbers {
-    struct bytes id; /* its own copy */
-    uint32_t life;   /* its numbers began anew so many times */
-    int32_t number;  /* the newest generation or epoch */
+    struct bytes id;   /* its own copy */
+    uint32_t life;     /* its numbers began anew so many times */
+    int32_t number;    /* the newest generation or epoch */
+    bool was_consumer; /* of that kind after the last step */
+    bool target_taken; /* its target is what a leader gave the members when it still was a classic group */
     int32_t target_epoch;
     bool had_members; /* after the last step */
     bool loading;     /* nothing of it has been looked at since the last load */
@@ -66,6 +68,8 @@ void group_coordinator_ask(struct group_coordinator *coordinator, struct group_o
 void group_coordinator_topic(struct group_coordinator *coordinator, uint32_t topic, uint32_t partitions);
 uint8_t group_coordinator_life(const struct group_coordinator *coordinator, uint32_t topic); /* 0: it is not there */
 struct uuid group_coordinator_topic_id(uint8_t life);
+/* Whether who has what was decided by the coordinator. */
+bool group_coordinator_assigned(const struct group_coordinator *coordinator, struct bytes id);
 uint32_t group_coordinator_group_life(const struct group_coordinator *coordinator, struct bytes id);
 /* It goes, and is back after a while. crash: what is not committed may be lost. */
 void group_coordinator_stop(struct group_coordinator *coordinator, bool crash);

@@ -81,6 +81,14 @@ uint32_t group_coordinator_group_life(const struct group_coordinator *coordinato
     return 0;
 }
 
+bool group_coordinator_assigned(const struct group_coordinator *coordinator, struct bytes id)
+{
+    for (uint32_t i = 0; i < COORDINATOR_GROUPS; i++)
+        if (bytes_equal(coordinator->numbers[i].id, id))
+            return coordinator->numbers[i].was_consumer && !coordinator->numbers[i].target_taken;
+    return false;
+}
+
 /* A generation or an epoch: they go on from one kind of group to the other. */
 static void check_number(struct group_numbers *numbers, int32_t number)
 {
@@ -173,6 +181,23 @@ static void check_owners(const struct consumer_group *consumer)
     }
 }
 
+/* When a classic group becomes one of this kind, its members' assignments are the first target. Who joins with another
+ * subscription than somebody before has it computed anew, in the same step; who takes a static member's place does not
+ * (as with Apache Kafka). */
+static void look_at_target(const struct group_coordinator *coordinator, struct group_numbers *numbers,
+                           const struct consumer_group *consumer)
+{
+    if (!numbers->was_consumer)
+        numbers->target_taken = consumer->target_ms == 0;
+    else if (consumer->target_epoch != numbers->target_epoch)
+        numbers->target_taken = false;
+    if (!numbers->loading && !numbers->target_taken && consumer->target_epoch != numbers->target_epoch)
+        check_target(coordinator, consumer);
+    numbers->target_epoch = consumer->target_epoch;
+    numbers->was_consumer = true;
+    numbers->loading = false;
+}
+
 /* INT32_MAX: there is none, and what comes begins anew. */
 static int32_t number_of(const struct group *group)
 {
@@ -189,13 +214,12 @@ void group_coordinator_check_state(struct group_coordinator *coordinator)
 
         check_number(numbers, number_of(group));
         numbers->had_members = group != NULL && group_has_members(group);
-        if (group == NULL || group->kind != GROUP_CONSUMER)
+        if (group == NULL || group->kind != GROUP_CONSUMER) {
+            numbers->was_consumer = false;
             continue;
+        }
         check_owners(group->consumer);
-        if (!numbers->loading && group->consumer->target_epoch != numbers->target_epoch)
-            check_target(coordinator, group->consumer);
-        numbers->target_epoch = group->consumer->target_epoch;
-        numbers->loading = false;
+        look_at_target(coordinator, numbers, group->consumer);
     }
 }
 

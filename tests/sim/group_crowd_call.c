@@ -9,6 +9,11 @@ enum { ARENA_BYTES_MAX = 1024 * 1024, DELAY_MS_MAX = 20, LATE_PERCENT = 3, LATE_
 
 static const char *const group_names[CROWD_GROUPS] = {"g0", "g1", "g2"};
 
+struct bytes crowd_group_id(uint32_t group)
+{
+    return bytes_of_text(group_names[group]);
+}
+
 static int64_t delay_ns(struct group_crowd *crowd)
 {
     struct sim *sim = &crowd->sim;
@@ -113,7 +118,7 @@ struct crowd_call *crowd_call_new(struct group_crowd *crowd, struct crowd_member
     call->op = (struct group_op){.op = {.done = done},
                                  .ask = ask,
                                  .version = version,
-                                 .group_id = bytes_of_text(group_names[group]),
+                                 .group_id = crowd_group_id(group),
                                  .client_id = member == NULL ? BYTES_LITERAL("admin") : bytes_of_text(member->label),
                                  .client_host = BYTES_LITERAL("/127.0.0.1"),
                                  .request = &call->request,

@@ -13,6 +13,9 @@ enum {
     CROWD_STALL_MS_MAX = 20000,
 };
 
+/* group_crowd_call.c */
+struct bytes crowd_group_id(uint32_t group);
+
 /* group_crowd.c */
 static inline struct sim *crowd_sim(struct crowd_member *member)
 {

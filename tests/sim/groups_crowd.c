@@ -69,7 +69,8 @@ static bool is_stable(const struct group_crowd *crowd, uint32_t group)
     bool owned[COORDINATOR_TOPICS][COORDINATOR_PARTITIONS_MAX] = {0};
     uint32_t topics = 0;
     int32_t generation = -1;
-    bool led = false; /* a static leader that came back before v9 does not know that it leads (KIP-814) */
+    /* A static leader that came back before v9 does not know that it leads (KIP-814). */
+    bool led = group_coordinator_assigned(&crowd->coordinator, crowd_group_id(group));
 
     for (uint32_t i = 0; i < CROWD_MEMBERS; i++) {
         const struct crowd_member *member = &crowd->members[i];
@@ -81,7 +82,7 @@ static bool is_stable(const struct group_crowd *crowd, uint32_t group)
             return false;
         generation = member->now.generation;
         topics |= member->topics;
-        led = led || member->modern || member->seen_version >= 0;
+        led = led || member->seen_version >= 0;
         for (uint32_t t = 0; t < COORDINATOR_TOPICS; t++)
             for (uint32_t p = 0; p < COORDINATOR_PARTITIONS_MAX; p++) {
                 assert(!member->now.owned[t][p] || !owned[t][p]);
@@ -110,10 +111,18 @@ static void print_members(const struct group_crowd *crowd)
     for (uint32_t i = 0; i < CROWD_MEMBERS; i++) {
         const struct crowd_member *member = &crowd->members[i];
 
-        printf("  %s of g%u%s: state %d, generation %d, id %s, instance %s, topics %x\n", member->label, member->group,
-               member->modern ? " (consumer)" : "", (int)member->state, member->now.generation, member->now.id,
+        printf("  %s of g%u%s: state %d%s, generation %d, id %s, instance %s, topics %x, owns", member->label,
+               member->group, member->modern ? " (consumer)" : "", (int)member->state,
+               member->modern && !member->reconciled ? " (gives back)" : "", member->now.generation, member->now.id,
                member->instance, member->topics);
+        for (uint32_t t = 0; t < COORDINATOR_TOPICS; t++)
+            for (uint32_t p = 0; p < COORDINATOR_PARTITIONS_MAX; p++)
+                if (member->now.owned[t][p])
+                    printf(" t%u/%u", t, p);
+        printf("\n");
     }
+    for (uint32_t t = 0; t < COORDINATOR_TOPICS; t++)
+        printf("  t%u has %u partitions\n", t, crowd->coordinator.table[t].partition_count);
     fflush(stdout);
 }
 
