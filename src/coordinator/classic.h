@@ -15,6 +15,8 @@
 #include "coordinator/group_history.h"
 
 void classic_join(struct groups *groups, struct step *step, struct group_op *op);
+/* What a JoinGroup says of its rebalance time-out, whatever its version. */
+int32_t classic_join_rebalance_ms(const struct group_op *op);
 void classic_sync(struct groups *groups, struct step *step, struct group_op *op);
 void classic_heartbeat(struct groups *groups, struct step *step, struct group_op *op);
 void classic_leave(struct groups *groups, struct step *step, struct group_op *op);

@@ -128,7 +128,7 @@ static void fail(struct step *step, struct group_op *op, enum err err)
 
 /* ---- who comes ---- */
 
-static int32_t rebalance_timeout_ms(const struct group_op *op)
+int32_t classic_join_rebalance_ms(const struct group_op *op)
 {
     const struct join_group_request *in = op->request;
 
@@ -166,7 +166,7 @@ static void add_member(struct classic_group *classic, struct step *step, struct 
                                        .instance_id = in->group_instance_id,
                                        .client_id = op->client_id,
                                        .client_host = op->client_host,
-                                       .rebalance_timeout_ms = rebalance_timeout_ms(op),
+                                       .rebalance_timeout_ms = classic_join_rebalance_ms(op),
                                        .session_timeout_ms = in->session_timeout_ms,
                                        .protocols = protocols,
                                        .protocol_count = in->protocols_count};
@@ -205,7 +205,7 @@ static bool update_member(struct classic_member *member, struct step *step, stru
         fail(step, op, err);
         return false;
     }
-    member->rebalance_timeout_ms = rebalance_timeout_ms(op);
+    member->rebalance_timeout_ms = classic_join_rebalance_ms(op);
     member->session_timeout_ms = in->session_timeout_ms;
     wait_to_join(member, step, op);
     return true;

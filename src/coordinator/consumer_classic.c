@@ -170,7 +170,7 @@ static enum err check_join(struct join *join)
     err = consumer_read_subscription(request->protocols[0].metadata, &join->arena, &join->subscription);
     if (err == ERR_OK)
         err = consumer_read_owned(&join->subscription, join->step, &join->owned);
-    return err == ERR_MALFORMED ? ERR_UNKNOWN_SERVER_ERROR : err;
+    return err == ERR_MALFORMED ? ERR_INCONSISTENT_GROUP_PROTOCOL : err;
 }
 
 static enum err describe(struct join *join)
@@ -189,8 +189,8 @@ static enum err describe(struct join *join)
         about->instance_id = request->group_instance_id;
     if (join->subscription.rack_id.size > 0)
         about->rack_id = join->subscription.rack_id;
-    if (request->rebalance_timeout_ms != -1)
-        about->rebalance_timeout_ms = request->rebalance_timeout_ms;
+    if (classic_join_rebalance_ms(join->op) != -1)
+        about->rebalance_timeout_ms = classic_join_rebalance_ms(join->op);
     about->subscribed_topic_names = join->subscription.topics;
     about->subscribed_topic_names_count = join->subscription.topics_count;
     consumer_names_sort(about);
@@ -337,9 +337,9 @@ void consumer_classic_join(struct group *group, struct step *step, struct group_
         err = ERR_UNKNOWN_SERVER_ERROR;
     if (err != ERR_OK) {
         refuse_join(step, op, err,
-                    err == ERR_GROUP_MAX_SIZE_REACHED ? BYTES_LITERAL("")
-                    : err == ERR_MEMBER_ID_REQUIRED   ? join.member_id
-                                                      : join.request->member_id);
+                    err == ERR_GROUP_MAX_SIZE_REACHED || err == ERR_INCONSISTENT_GROUP_PROTOCOL ? BYTES_LITERAL("")
+                    : err == ERR_MEMBER_ID_REQUIRED                                             ? join.member_id
+                                                    : join.request->member_id);
         goto out;
     }
     err = go_on(&join, join.member == NULL && join.replaced == NULL);

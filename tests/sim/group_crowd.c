@@ -99,7 +99,7 @@ static void join(struct crowd_member *member)
     join_group_request_init(request);
     request->group_id = call->op.group_id;
     request->session_timeout_ms = member->session_ms;
-    request->rebalance_timeout_ms = member->rebalance_ms;
+    request->rebalance_timeout_ms = member->join_version >= 1 ? member->rebalance_ms : -1;
     request->member_id = crowd_call_text(call, member->now.id);
     request->group_instance_id = member->join_version >= 5 ? crowd_instance(call, member) : (struct bytes){0};
     request->protocol_type = BYTES_LITERAL("consumer");
@@ -377,7 +377,7 @@ static void act(struct sim_event *event)
 
 void crowd_member_open(struct crowd_member *member, struct group_crowd *crowd, uint32_t number)
 {
-    static const int16_t versions[] = {1, 3, 5, 8, JOIN_VERSION_MAX};
+    static const int16_t versions[] = {0, 1, 3, 5, 8, JOIN_VERSION_MAX};
     struct sim *sim = &crowd->sim;
 
     *member =
