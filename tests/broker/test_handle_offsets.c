@@ -1,6 +1,7 @@
 /* Rule: what is committed is fetched, in every version, across restarts and kills; where an error stands is as the
  * version has it; who may not is told so with Kafka's codes; the coordinators' topic is made when somebody asks. */
 #include <stdio.h>
+#include <string.h>
 
 #include "../partition/run_tests.h"
 #include "broker/broker_internal.h"
@@ -381,5 +382,80 @@ START_TEST(listed_and_deleted)
 }
 END_TEST
 
+enum { RESERVE_BYTES = 1024 * 1024, METADATA_BYTES = 4096, COMMITS_WITHOUT_ROOM = 50, COMMITS_MAX = 1000 };
+
+static void fill_disk(void)
+{
+    world.disk.capacity_bytes = world.disk.used_bytes;
+    node_world_pass(&world, 2000); /* the broker sees it */
+}
+
+static int16_t produce_code(struct uuid id)
+{
+    enum err err = ERR_OK;
+
+    return node_produce(&world, 1, id, 0, 10, &err) >= 0 ? (int16_t)0 : err_wire(err);
+}
+
+/* Rule (decision 0009): when nothing is free producers are refused, and commits go on from the reserve, through a kill
+ * and a start too; when that is used up they are told to come again, lose nothing that was acknowledged, and go on by
+ * themselves when there is room. */
+START_TEST(commits_go_on_from_the_reserve)
+{
+    static char metadata[METADATA_BYTES];
+    struct commit commit;
+    struct uuid id;
+    int64_t last = 0;
+    int16_t code = 0;
+
+    memset(metadata, 'm', sizeof(metadata));
+    node_world_begin(&world, 6, 2);
+    sim_node_stop(&world.node);
+    sim_node_set(&world.node, "ottla.disk.reserve.bytes=1048576");
+    sim_node_set(&world.node, "ottla.disk.refuse.bytes=65536");
+    sim_node_start(&world.node);
+    id = node_create_topic(&world, "t", 1, NULL);
+    find_coordinator("g");
+    ck_assert_int_eq(commit_offset("g", "t", id, 1, 8), 0);
+    ck_assert_int_eq(produce_code(id), 0);
+    for (int i = 0; i < 100 && sim_fs_peek(&world.disk, "/data/ottla-reserve").size < RESERVE_BYTES; i++)
+        node_world_pass(&world, 1000);
+    ck_assert_uint_ge(sim_fs_peek(&world.disk, "/data/ottla-reserve").size, RESERVE_BYTES);
+    world.node.silent = true;
+    fill_disk();
+    ck_assert_int_eq(produce_code(id), err_wire(ERR_KAFKA_STORAGE_ERROR));
+    commit_init(&commit, "g", "t", id, last);
+    commit.partition.committed_metadata = bytes_of(metadata, sizeof(metadata));
+    for (int i = 0; i < COMMITS_WITHOUT_ROOM; i++) {
+        commit.partition.committed_offset = ++last;
+        ck_assert_int_eq(send_commit(&commit, 8), 0);
+    }
+    ck_assert_uint_lt(sim_fs_peek(&world.disk, "/data/ottla-reserve").size,
+                      RESERVE_BYTES - (COMMITS_WITHOUT_ROOM - 10) * METADATA_BYTES);
+    start_again(true);
+    fill_disk();
+    ck_assert_int_eq(fetch("g", "t", id, 8).offset, last);
+    ck_assert_int_eq(commit_offset("g", "t", id, ++last, 8), 0);
+    ck_assert_int_eq(produce_code(id), err_wire(ERR_KAFKA_STORAGE_ERROR));
+
+    /* Until the reserve is used up, too. */
+    for (int i = 0; i < COMMITS_MAX && code == 0; i++) {
+        commit.partition.committed_offset = last + 1;
+        code = send_commit(&commit, 8);
+        last += code == 0;
+    }
+    ck_assert_int_eq(code, err_wire(ERR_NOT_COORDINATOR));
+    node_world_pass(&world, 20000);
+    ck_assert_int_eq(fetch("g", "t", id, 8).offset, last);
+    world.disk.capacity_bytes = UINT64_MAX;
+    node_world_pass(&world, 20000);
+    ck_assert_int_eq(fetch("g", "t", id, 8).offset, last);
+    ck_assert_int_eq(commit_offset("g", "t", id, last + 1, 8), 0);
+    ck_assert_int_eq(fetch("g", "t", id, 8).offset, last + 1);
+    ck_assert_int_eq(produce_code(id), 0);
+    node_world_end(&world);
+}
+END_TEST
+
 RUN_TESTS("broker/handle_offsets", committed_is_fetched, restarts_lose_nothing, what_is_refused, who_may,
-          listed_and_deleted)
+          listed_and_deleted, commits_go_on_from_the_reserve)
