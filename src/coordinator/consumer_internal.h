@@ -233,7 +233,8 @@ const char *consumer_upgrade_refusal(const struct group *group, const struct ste
 /* Members that it would have; known: whether that member is one of them. */
 uint32_t consumer_upgrade_count(const struct group *group, struct bytes member_id, struct bytes instance_id,
                                 bool *known);
-/* Makes it one. One without members goes without a trace: group->consumer stays NULL then. */
+/* Makes it one. An Empty one goes without a trace: group->consumer stays NULL then. One whose last member left while
+ * somebody else is about to join is not Empty yet: its epochs go on from its generations. */
 MUST_CHECK enum err consumer_upgrade(struct group *group, struct step *step);
 
 /* consumer_embedded.c: what classic consumers say inside JoinGroup and are told inside SyncGroup */

@@ -158,10 +158,10 @@ static enum err write_newcomers(struct group *group, struct step *step, const st
 
     for (uint32_t i = 0; i < upgrade->count && err == ERR_OK; i++)
         err = consumer_write_member(&none, step, upgrade->all[i].id, &upgrade->all[i].about);
-    if (err == ERR_OK)
+    if (err == ERR_OK && group->consumer != NULL)
         err = consumer_hash(group->consumer, step, &hash);
     if (err == ERR_OK)
-        err = consumer_write_epoch(group->consumer, step, upgrade->generation, hash);
+        err = consumer_write_epoch(group->consumer == NULL ? &none : group->consumer, step, upgrade->generation, hash);
     for (uint32_t i = 0; i < upgrade->count && err == ERR_OK; i++)
         err = consumer_write_target(group->consumer, step, upgrade->all[i].id, &upgrade->all[i].assigned);
     if (err == ERR_OK)
@@ -191,7 +191,7 @@ enum err consumer_upgrade(struct group *group, struct step *step)
     struct upgrade upgrade;
     enum err err = ERR_OK;
 
-    if (group->classic == NULL || classic_member_count(group->classic) == 0)
+    if (group->classic == NULL || !classic_has_members(group->classic))
         return classic_convert(group, step);
     err = take_newcomers(group->classic, step, &upgrade);
     if (err == ERR_OK)

@@ -92,6 +92,7 @@ struct old {
     const int32_t *owned;
     uint32_t owned_count;
     int16_t version; /* 0: 9; -1: 3 */
+    bool oldest;     /* version 0, in which there is no rebalance time-out */
     const char *type;
 };
 
@@ -112,20 +113,22 @@ static struct world_call *join(const char *label, const struct old *old)
     join_group_request_init(request);
     request->group_id = BYTES_LITERAL("g");
     request->session_timeout_ms = 10000;
-    request->rebalance_timeout_ms = 30000;
+    request->rebalance_timeout_ms = old->oldest ? -1 : 30000;
     request->member_id = bytes_of_text(old->id);
     request->group_instance_id = old->instance == NULL ? (struct bytes){0} : bytes_of_text(old->instance);
     request->protocol_type = bytes_of_text(old->type == NULL ? "consumer" : old->type);
     request->protocols = &protocols[at];
     request->protocols_count = 1;
     return world_ask(&world, label, ASK_JOIN_GROUP,
-                     (int16_t)(old->version == 0    ? 9
+                     (int16_t)(old->oldest          ? 0
+                               : old->version == 0  ? 9
                                : old->version == -1 ? 3
                                                     : old->version),
                      "g", request);
 }
 
 #define JOIN_OLD(label, ...) join(label, &(struct old){__VA_ARGS__})
+#define JOIN_V0(label)       JOIN_OLD(label, .id = "", .oldest = true)
 
 static struct world_call *old_sync(const char *label, const char *id, int32_t generation)
 {
@@ -292,4 +295,39 @@ START_TEST(static_downgrade)
 }
 END_TEST
 
-RUN_TESTS("consumer_migrate", up_and_down, upgrade_refused, empty_groups, classic_members, static_downgrade)
+/* Rule: a group whose last member has left while another is about to join is not Empty: its epochs go on from its
+ * generations, though nobody is in it. */
+START_TEST(last_one_left)
+{
+    begin();
+    classic_group(NULL);
+    JOIN_OLD("other", .id = "");
+    old_leave("old", id, NULL);
+    client_describe(&world, "g", 5);
+    world_say(&world, "in the middle of it");
+    JOIN(&world, "new", "t");
+    describe_group(&world);
+    end("migrate_last_left");
+}
+END_TEST
+
+/* Rule: before JoinGroup 1 a member's rebalance time-out is its session's; bytes that are no subscription are refused
+ * as a protocol that the group has not (23), and such a refusal names no member. */
+START_TEST(oldest_members)
+{
+    begin();
+    JOIN(&world, "new", "t");
+    world.quiet = true;
+    ck_assert_int_eq(client_error(JOIN_V0("old")), 0);
+    world_advance(&world, 9000);
+    world.quiet = false;
+    describe_group(&world);
+    world_say(&world, "it never syncs");
+    world_advance(&world, 1000);
+    describe_group(&world);
+    end("migrate_oldest");
+}
+END_TEST
+
+RUN_TESTS("consumer_migrate", up_and_down, upgrade_refused, empty_groups, classic_members, static_downgrade,
+          last_one_left, oldest_members)
