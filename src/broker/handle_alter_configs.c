@@ -89,6 +89,8 @@ static void check_entry(struct request *request, struct alteration *entry)
         check_node(request, entry);
     else if (entry->type == CONFIG_TOPIC)
         check_topic(entry);
+    else if (entry->type == CONFIG_GROUP && entry->name.size == 0)
+        refuse(entry, ERR_INVALID_REQUEST, BYTES_LITERAL("Default group resources are not allowed."));
     else if (entry->type == BROKER_LOGGER)
         refuse(entry, ERR_INVALID_REQUEST, BYTES_LITERAL("log levels cannot be altered yet"));
 }
