@@ -15,7 +15,9 @@
 #include "partition/log.h"
 #include "partition/log_check.h"
 #include "partition/log_dir.h"
+#include "partition/log_moved_mark.h"
 #include "partition/log_repair.h"
+#include "partition/log_truncation_mark.h"
 #include "protocol/batch_build.h"
 #include "sim/sim_fs.h"
 
@@ -34,12 +36,14 @@ enum file {
 enum {
     FUZZ_DAMAGE = 128,   /* likewise the marks of damage; mended, with their CRC set right */
     FUZZ_TXN_INDEX = 64, /* not the file that was picked, but the index of aborted transactions */
+    FUZZ_BESIDE = FUZZ_DAMAGE | FUZZ_TXN_INDEX, /* but one of `beside` */
     FUZZ_UNCLEAN = 8,
-    FUZZ_MEND = 16,   /* set magic, length and CRC of each batch of the log right first */
+    FUZZ_MEND = 16,   /* set magic, length and CRC of each batch of the log right first; seal a text */
     FUZZ_SYNCED = 32, /* up to ANCHOR, where a snapshot lies: only what is behind it is read by a recovery */
     BATCHES = 12,
     ANCHOR = 8,
     LOG_BYTES_MAX = 4096,
+    SEAL_BYTES = 9,
 };
 
 #define DAMAGE    "/data/t-0/" DAMAGE_FILE
@@ -54,6 +58,16 @@ static const char *const names[FILE_COUNT] = {
     [FILE_TOPIC_ID] = "/data/t-0/partition.metadata",
     [FILE_CHECKPOINT] = "/data/recovery-point-offset-checkpoint",
     [FILE_META] = "/data/meta.properties",
+};
+
+/* What a move, a cut and a compaction leave. */
+static const char *const beside[FILE_CHECKPOINT] = {
+    "/data/t-0/" LOG_MOVED_NAME,
+    "/data/t-0/" LOG_TRUNCATION_NAME,
+    "/data/t-0/00000000000000000000.log.swap",
+    "/data/t-0/00000000000000000000.index.swap",
+    "/data/t-0/00000000000000000000.timeindex.swap",
+    "/data/t-0/00000000000000000000.txnindex.swap",
 };
 
 struct world {
@@ -275,6 +289,11 @@ static void mend_damage(uint8_t *data, size_t size)
     big_endian_store_u32(data + 12, crc32c(crc32c(0, data + 8, 4), data + 16, size - 16));
 }
 
+static size_t seal(uint8_t *data, size_t size)
+{
+    return size + (size_t)snprintf((char *)data + size, SEAL_BYTES + 1, "%08x\n", crc32c(0, data, size));
+}
+
 static void was_found(void *context, const struct log_finding *finding)
 {
     (void)context;
@@ -379,34 +398,51 @@ static void run_dir(struct world *world)
     log_dir_close(dir);
 }
 
+/* The picked file's content as it is to lie there. */
+static size_t mend_file(const char *name, uint8_t *content, size_t size)
+{
+    if (name == names[FILE_LOG] || name == beside[2])
+        mend(content, size);
+    else if (strcmp(name, DAMAGE) == 0)
+        mend_damage(content, size);
+    else if (name == beside[0] || name == beside[1])
+        return seal(content, size);
+    return size;
+}
+
+static const char *pick(uint8_t how)
+{
+    enum file file = (enum file)(how % FILE_COUNT);
+
+    if (file >= FILE_CHECKPOINT)
+        return names[file];
+    if ((how & FUZZ_BESIDE) == FUZZ_BESIDE)
+        return beside[file];
+    return (how & FUZZ_TXN_INDEX) != 0 ? TXN_INDEX : (how & FUZZ_DAMAGE) != 0 ? DAMAGE : names[file];
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct world world;
-    enum file file = FILE_LOG;
     const char *name = NULL;
     uint8_t *content = NULL;
+    size_t content_size = 0;
 
     if (size < 1)
         return 0;
-    file = (enum file)(data[0] % FILE_COUNT);
-    content = mem_alloc(size);
+    content = mem_alloc(size + SEAL_BYTES);
     if (content == NULL)
         return 0;
-    memcpy(content, data + 1, size - 1);
-    name = names[file];
-    if (file < FILE_CHECKPOINT && (data[0] & FUZZ_TXN_INDEX) != 0)
-        name = TXN_INDEX;
-    else if (file < FILE_CHECKPOINT && (data[0] & FUZZ_DAMAGE) != 0)
-        name = DAMAGE;
-    if ((data[0] & FUZZ_MEND) != 0 && name == names[FILE_LOG])
-        mend(content, size - 1);
-    else if ((data[0] & FUZZ_MEND) != 0 && file < FILE_CHECKPOINT && (data[0] & FUZZ_DAMAGE) != 0)
-        mend_damage(content, size - 1);
+    content_size = size - 1;
+    memcpy(content, data + 1, content_size);
+    name = pick(data[0]);
+    if ((data[0] & FUZZ_MEND) != 0)
+        content_size = mend_file(name, content, content_size);
     begin(&world);
-    sim_fs_poke(&world.disk, name, bytes_of(content, size - 1));
-    if (file == FILE_META)
-        sim_fs_poke(&world.disk, "/data/.kafka_cleanshutdown", bytes_of(content, size - 1));
-    if (file >= FILE_CHECKPOINT)
+    sim_fs_poke(&world.disk, name, bytes_of(content, content_size));
+    if (name == names[FILE_META])
+        sim_fs_poke(&world.disk, "/data/.kafka_cleanshutdown", bytes_of(content, content_size));
+    if (name == names[FILE_META] || name == names[FILE_CHECKPOINT])
         run_dir(&world);
     else
         run_log(&world, (data[0] & FUZZ_UNCLEAN) != 0, (data[0] & FUZZ_SYNCED) != 0);
