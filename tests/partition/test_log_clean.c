@@ -1,204 +1,24 @@
 /* Rule: a cleaning rewrites a log under its readers and writers without their noticing: what it is to keep is read
- * throughout (cleaner.h), files are swapped so that any crash leaves the old or the new segments (on-disk.md 6), and
- * what it cannot do now it leaves for another time. */
+ * throughout (cleaner.h), and what it cannot do now it leaves for another time. */
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "keyed.h"
+#include "compacted.h"
 #include "partition/log_internal.h"
 #include "partition/log_path.h"
 #include "partition/partition_limits.h"
 #include "run_tests.h"
-#include "world.h"
-
-enum { RECORDS_MAX = 4096, KEYS = 24, WALL_MS = 1000000 };
 
 static struct world world;
-static struct keyed_record written[RECORDS_MAX]; /* by offset */
-static int64_t written_end;
-
-static void begin(uint64_t seed)
-{
-    world_begin(&world, seed);
-    world.spec.config.segment_bytes = 700;
-    world.spec.config.index_interval_bytes = 150;
-    world.spec.config.cleanup_compact = true;
-    world.spec.config.cleanup_delete = false;
-    world.spec.config.file_delete_delay_ms = 0;
-    written_end = 0;
-}
+static struct compacted kept;
 
 static int64_t draw(uint64_t bound)
 {
     return (int64_t)sim_draw(&world.sim, bound);
 }
-
-static void append(struct partition_log *log, struct keyed_make make)
-{
-    struct appended appended;
-    size_t size = 0;
-    uint8_t *batch = keyed_batch(&make, &size);
-
-    if (world_append_run(&world, log, batch, size, LOG_ORIGIN_CLIENT, &appended) == ERR_OK) {
-        ck_assert_int_eq(appended.op.base_offset, written_end);
-        for (uint32_t i = 0; i < make.count; i++) {
-            written[written_end] = make.records[i];
-            written[written_end].offset = written_end;
-            written_end++;
-        }
-    }
-    mem_free(batch);
-}
-
-static void append_one(struct partition_log *log, int64_t key, int64_t value)
-{
-    const struct keyed_record record = {.timestamp = 1000, .key = key, .value = value};
-
-    append(log, (struct keyed_make){.records = &record, .count = 1});
-}
-
-static void append_some(struct partition_log *log, uint32_t batches)
-{
-    for (uint32_t i = 0; i < batches; i++) {
-        struct keyed_record records[6];
-        struct keyed_make make = {.records = records,
-                                  .count = 1 + (uint32_t)draw(6),
-                                  .codec = draw(8) == 0 ? (enum codec)draw(CODEC_COUNT) : CODEC_NONE};
-
-        for (uint32_t j = 0; j < make.count; j++)
-            records[j] = (struct keyed_record){
-                .timestamp = 1000 + draw(100), .key = draw(KEYS), .value = draw(6) == 0 ? -1 : 1000 + written_end + j};
-        append(log, make);
-    }
-}
-
-struct cleaned {
-    struct log_clean op;
-    bool done;
-};
-
-static void was_cleaned(struct log_clean *op)
-{
-    struct cleaned *cleaned = LIST_ENTRY(op, struct cleaned, op);
-
-    ck_assert(!cleaned->done);
-    cleaned->done = true;
-}
-
-static struct cleaned clean_of(const struct partition_log *log)
-{
-    return (struct cleaned){.op = {.stable_offset = partition_log_end_offset(log),
-                                   .now_ms = WALL_MS,
-                                   .map_bytes_max = 100000,
-                                   .map_load = 0.9,
-                                   .buffer_bytes = 1000,
-                                   .bytes_per_second = 1e300,
-                                   .done = was_cleaned}};
-}
-
-static enum err clean(struct partition_log *log)
-{
-    struct cleaned cleaned = clean_of(log);
-
-    (void)world_sync(&world, log);
-    partition_log_clean(log, &cleaned.op);
-    world_run(&world, &cleaned.done);
-    return cleaned.op.err;
-}
-
-/* --- what is there --- */
-
-static struct keyed_record there[RECORDS_MAX];
-static uint32_t there_count;
-
-/* Every record from offset on, read in pieces. */
-static void read_all(struct partition_log *log, int64_t offset)
-{
-    int64_t end = partition_log_end_offset(log);
-
-    there_count = 0;
-    while (offset < end) {
-        uint8_t *data = NULL;
-        size_t size = 0;
-        struct bytes rest;
-        struct batch_header head;
-        int64_t wanted = offset;
-
-        ck_assert_int_eq(world_read(&world, log, offset, end, 300 + (uint32_t)draw(400), true, &data, &size), ERR_OK);
-        ck_assert_msg(size > 0, "nothing at %" PRId64, offset);
-        for (rest = bytes_of(data, size); rest.size > 0;
-             rest = bytes_of(rest.data + head.size, rest.size - head.size)) {
-            ck_assert_int_eq(batch_peek(rest, &head, NULL), ERR_OK);
-            ck_assert_int_ge(batch_last_offset(&head), offset);
-            there_count += keyed_read(bytes_of(rest.data, head.size), there + there_count, RECORDS_MAX - there_count);
-            offset = batch_last_offset(&head) + 1;
-        }
-        ck_assert_int_gt(offset, wanted);
-        mem_free(data);
-    }
-    for (uint32_t i = 0; i < there_count; i++) {
-        const struct keyed_record *was = &written[there[i].offset];
-
-        ck_assert_int_lt(there[i].offset, written_end);
-        ck_assert(i == 0 || there[i].offset > there[i - 1].offset);
-        ck_assert_int_eq(there[i].key, was->key);
-        ck_assert_int_eq(there[i].value, was->value);
-        ck_assert_int_eq(there[i].timestamp, was->timestamp);
-    }
-}
-
-static int64_t latest_written(int64_t key, int64_t end)
-{
-    while (end-- > 0)
-        if (written[end].key == key)
-            return end;
-    return -1;
-}
-
-/* Nobody who reads from the beginning comes to another state than one who read all. */
-static void check_state(int64_t end)
-{
-    for (int64_t key = 0; key < KEYS; key++) {
-        int64_t latest = latest_written(key, end);
-        int64_t found = -1;
-
-        for (uint32_t i = 0; i < there_count; i++)
-            if (there[i].key == key && there[i].offset < end)
-                found = there[i].offset;
-        if (latest >= 0 && written[latest].value >= 0)
-            ck_assert_int_eq(found, latest);
-        else if (found >= 0) /* a tombstone may have gone; what it deleted went before */
-            ck_assert_int_eq(found, latest);
-    }
-}
-
-/* Nothing superseded is left below the cleaned offset. */
-static void check_clean(const struct partition_log *log)
-{
-    int64_t end = partition_log_cleaned_offset(log);
-
-    for (uint32_t i = 0; i < there_count; i++)
-        if (there[i].offset < end)
-            ck_assert_int_eq(there[i].offset, latest_written(there[i].key, end));
-}
-
-static enum err no_leftover(void *context, const char *name, bool is_directory)
-{
-    (void)context;
-    (void)is_directory;
-    ck_assert_msg(strstr(name, ".cleaned") == NULL && strstr(name, ".swap") == NULL, "%s", name);
-    return ERR_OK;
-}
-
-static void check_names(void)
-{
-    ck_assert_int_eq(fs_list(&world.disk.fs, "/data/t-0", no_leftover, NULL), ERR_OK);
-}
-
-/* --- examples --- */
 
 START_TEST(small_segments_become_one)
 {
@@ -208,34 +28,34 @@ START_TEST(small_segments_become_one)
     struct fs_info info;
     int64_t mtime_ms = 0;
 
-    begin(1);
+    compacted_begin(&kept, &world, 1);
     log = world_log(&world);
-    append_some(log, 60);
+    compacted_append_some(&kept, log, 60);
     before = partition_log_size(log);
     segments = partition_log_segment_count(log);
     ck_assert_uint_gt(segments, 8);
     world_pass(&world, INT64_C(5000000000));
     /* What becomes one is chosen by the sizes from before. */
-    ck_assert_int_eq(clean(log), ERR_OK);
-    ck_assert_int_eq(clean(log), ERR_OK);
+    ck_assert_int_eq(compacted_clean(&world, log), ERR_OK);
+    ck_assert_int_eq(compacted_clean(&world, log), ERR_OK);
     ck_assert_uint_lt(partition_log_size(log), before / 2);
     ck_assert_uint_lt(partition_log_segment_count(log), segments / 2);
     ck_assert_int_eq(partition_log_cleaned_offset(log),
                      partition_log_segment_base(log, partition_log_segment_count(log) - 1));
-    read_all(log, 0);
-    check_state(written_end);
-    check_clean(log);
+    compacted_read(&kept, log, 0);
+    compacted_check_state(&kept, kept.end);
+    compacted_check_clean(&kept, log);
     world_pass(&world, INT64_C(1000000000));
-    check_names();
+    compacted_check_names(&world);
     /* Retention by age goes by what was written when. */
     ck_assert_int_eq(fs_stat(&world.disk.fs, "/data/t-0/00000000000000000000.log", &info), ERR_OK);
     mtime_ms = info.mtime_ms;
     ck_assert_int_lt(mtime_ms, clock_wall_ms(&world.sim.clock) - 5000);
     world_close(&world, log);
     log = world_log(&world);
-    read_all(log, 0);
-    check_state(written_end);
-    check_clean(log);
+    compacted_read(&kept, log, 0);
+    compacted_check_state(&kept, kept.end);
+    compacted_check_clean(&kept, log);
     world_close(&world, log);
     world_end(&world);
 }
@@ -247,22 +67,22 @@ START_TEST(reads_step_over_gaps)
 {
     struct partition_log *log = NULL;
 
-    begin(2);
+    compacted_begin(&kept, &world, 2);
     log = world_log(&world);
-    append_one(log, 1, 1);
+    compacted_append_one(&kept, log, 1, 1);
     for (int64_t i = 0; i < 200; i++)
-        append_one(log, 2, i);
-    append_one(log, 3, 3);
-    ck_assert_int_eq(clean(log), ERR_OK);
+        compacted_append_one(&kept, log, 2, i);
+    compacted_append_one(&kept, log, 3, 3);
+    ck_assert_int_eq(compacted_clean(&world, log), ERR_OK);
     for (int again = 0; again < 2; again++) {
         uint32_t full_count = 0;
 
-        read_all(log, 0);
-        full_count = there_count;
-        for (int64_t offset = 0; offset < written_end; offset += 7) {
-            read_all(log, offset);
-            ck_assert_uint_le(there_count, full_count);
-            ck_assert_int_eq(there[there_count - 1].offset, written_end - 1);
+        compacted_read(&kept, log, 0);
+        full_count = kept.there_count;
+        for (int64_t offset = 0; offset < kept.end; offset += 7) {
+            compacted_read(&kept, log, offset);
+            ck_assert_uint_le(kept.there_count, full_count);
+            ck_assert_int_eq(kept.there[kept.there_count - 1].offset, kept.end - 1);
         }
         world_close(&world, log);
         log = world_log(&world);
@@ -276,30 +96,30 @@ END_TEST
 START_TEST(never_beyond_what_is_stable)
 {
     struct partition_log *log = NULL;
-    struct cleaned cleaned;
+    struct compacted_cleaning cleaned;
     struct log_cleanable cleanable;
 
-    begin(3);
+    compacted_begin(&kept, &world, 3);
     log = world_log(&world);
     for (int64_t i = 0; i < 100; i++)
-        append_one(log, 1, i);
-    partition_log_look_cleanable(log, written_end, WALL_MS, &cleanable);
+        compacted_append_one(&kept, log, 1, i);
+    partition_log_look_cleanable(log, kept.end, COMPACTED_WALL_MS, &cleanable);
     ck_assert_uint_eq(cleanable.dirty_bytes, 0); /* nothing is synced yet */
     ck_assert_int_eq(world_sync(&world, log), ERR_OK);
-    partition_log_look_cleanable(log, 50, WALL_MS, &cleanable);
+    partition_log_look_cleanable(log, 50, COMPACTED_WALL_MS, &cleanable);
     ck_assert_uint_gt(cleanable.dirty_bytes, 0);
     ck_assert(cleanable.is_due);
-    cleaned = clean_of(log);
+    cleaned = compacted_clean_of(log);
     cleaned.op.stable_offset = 50;
     partition_log_clean(log, &cleaned.op);
     world_run(&world, &cleaned.done);
     ck_assert_int_eq(cleaned.op.err, ERR_OK);
     ck_assert_int_le(partition_log_cleaned_offset(log), 50);
-    read_all(log, 0);
+    compacted_read(&kept, log, 0);
     for (int64_t i = 50; i < 100; i++)
-        ck_assert_int_eq(there[(int64_t)there_count - 100 + i].offset, i);
-    ck_assert_uint_lt(there_count, 60);
-    partition_log_look_cleanable(log, 50, WALL_MS, &cleanable);
+        ck_assert_int_eq(kept.there[(int64_t)kept.there_count - 100 + i].offset, i);
+    ck_assert_uint_lt(kept.there_count, 60);
+    partition_log_look_cleanable(log, 50, COMPACTED_WALL_MS, &cleanable);
     ck_assert(!cleanable.is_due);
     world_close(&world, log);
     world_end(&world);
@@ -310,32 +130,32 @@ START_TEST(others_go_on_meanwhile)
 {
     for (uint64_t seed = 1; seed <= 6; seed++) {
         struct partition_log *log = NULL;
-        struct cleaned cleaned;
+        struct compacted_cleaning cleaned;
 
-        begin(seed);
+        compacted_begin(&kept, &world, seed);
         log = world_log(&world);
-        append_some(log, 80);
+        compacted_append_some(&kept, log, 80);
         ck_assert_int_eq(world_sync(&world, log), ERR_OK);
-        cleaned = clean_of(log);
+        cleaned = compacted_clean_of(log);
         cleaned.op.bytes_per_second = 20000; /* so that it takes a while */
         partition_log_clean(log, &cleaned.op);
         while (!cleaned.done) {
-            append_some(log, 1 + (uint32_t)draw(4));
+            compacted_append_some(&kept, log, 1 + (uint32_t)draw(4));
             if (draw(4) == 0)
                 ck_assert_int_eq(world_sync(&world, log), ERR_OK);
-            read_all(log, draw((uint64_t)written_end));
+            compacted_read(&kept, log, draw((uint64_t)kept.end));
             if (draw(3) == 0) {
-                read_all(log, 0);
-                check_state(written_end);
+                compacted_read(&kept, log, 0);
+                compacted_check_state(&kept, kept.end);
             }
             world_pass(&world, draw(30000000));
         }
         ck_assert_int_eq(cleaned.op.err, ERR_OK);
-        read_all(log, 0);
-        check_state(written_end);
-        check_clean(log);
+        compacted_read(&kept, log, 0);
+        compacted_check_state(&kept, kept.end);
+        compacted_check_clean(&kept, log);
         world_close(&world, log);
-        check_names();
+        compacted_check_names(&world);
         world_end(&world);
     }
 }
@@ -346,15 +166,15 @@ END_TEST
 START_TEST(the_start_moves_into_a_group)
 {
     struct partition_log *log = NULL;
-    struct cleaned cleaned;
+    struct compacted_cleaning cleaned;
 
-    begin(13);
+    compacted_begin(&kept, &world, 13);
     log = world_log(&world);
     for (int64_t i = 0; i < 60; i++)
-        append_one(log, i % 3, i);
+        compacted_append_one(&kept, log, i % 3, i);
     log->config.segment_bytes = 1 << 20;
     ck_assert_int_eq(world_sync(&world, log), ERR_OK);
-    cleaned = clean_of(log);
+    cleaned = compacted_clean_of(log);
     cleaned.op.bytes_per_second = 20000;
     partition_log_clean(log, &cleaned.op);
     while (sim_fs_peek(&world.disk, "/data/t-0/00000000000000000000.log.cleaned").data == NULL)
@@ -363,10 +183,10 @@ START_TEST(the_start_moves_into_a_group)
     partition_log_move_start(log, partition_log_segment_base(log, 1));
     world_run(&world, &cleaned.done);
     ck_assert_int_eq(cleaned.op.err, ERR_OK);
-    read_all(log, partition_log_start_offset(log));
-    ck_assert_uint_ge(there_count, 3);
-    check_clean(log);
-    check_names();
+    compacted_read(&kept, log, partition_log_start_offset(log));
+    ck_assert_uint_ge(kept.there_count, 3);
+    compacted_check_clean(&kept, log);
+    compacted_check_names(&world);
     world_close(&world, log);
     world_end(&world);
 }
@@ -376,13 +196,13 @@ START_TEST(a_close_ends_it_soon)
 {
     for (int64_t delay = 0; delay < 40; delay++) {
         struct partition_log *log = NULL;
-        struct cleaned cleaned;
+        struct compacted_cleaning cleaned;
 
-        begin(7);
+        compacted_begin(&kept, &world, 7);
         log = world_log(&world);
-        append_some(log, 60);
+        compacted_append_some(&kept, log, 60);
         ck_assert_int_eq(world_sync(&world, log), ERR_OK);
-        cleaned = clean_of(log);
+        cleaned = compacted_clean_of(log);
         cleaned.op.bytes_per_second = delay % 2 == 0 ? 1000 : 1e300;
         partition_log_clean(log, &cleaned.op);
         world_pass(&world, delay * delay * 20000);
@@ -390,9 +210,9 @@ START_TEST(a_close_ends_it_soon)
         ck_assert(cleaned.done);
         ck_assert(cleaned.op.err == ERR_CLOSED || cleaned.op.err == ERR_OK);
         log = world_log(&world);
-        check_names();
-        read_all(log, 0);
-        check_state(written_end);
+        compacted_check_names(&world);
+        compacted_read(&kept, log, 0);
+        compacted_check_state(&kept, kept.end);
         world_close(&world, log);
         world_end(&world);
     }
@@ -404,14 +224,14 @@ START_TEST(a_slow_one_does_not_hold_a_close_up)
 {
     for (int steps = 0; steps < 80; steps++) {
         struct partition_log *log = NULL;
-        struct cleaned cleaned;
+        struct compacted_cleaning cleaned;
         int64_t asked_ns = 0;
 
-        begin(7 + (uint64_t)steps);
+        compacted_begin(&kept, &world, 7 + (uint64_t)steps);
         log = world_log(&world);
-        append_some(log, 60);
+        compacted_append_some(&kept, log, 60);
         ck_assert_int_eq(world_sync(&world, log), ERR_OK);
-        cleaned = clean_of(log);
+        cleaned = compacted_clean_of(log);
         cleaned.op.bytes_per_second = 100;
         partition_log_clean(log, &cleaned.op);
         for (int i = 0; i < steps; i++)
@@ -428,14 +248,14 @@ END_TEST
 START_TEST(its_rate_is_kept)
 {
     struct partition_log *log = NULL;
-    struct cleaned cleaned;
+    struct compacted_cleaning cleaned;
     double done_bytes = 0;
 
-    begin(8);
+    compacted_begin(&kept, &world, 8);
     log = world_log(&world);
-    append_some(log, 100);
+    compacted_append_some(&kept, log, 100);
     ck_assert_int_eq(world_sync(&world, log), ERR_OK);
-    cleaned = clean_of(log);
+    cleaned = compacted_clean_of(log);
     cleaned.op.bytes_per_second = 5000;
     partition_log_clean(log, &cleaned.op);
     world_run(&world, &cleaned.done);
@@ -453,24 +273,24 @@ START_TEST(a_full_disk_is_another_time)
     struct partition_log *log = NULL;
     struct log_cleanable cleanable;
 
-    begin(9);
+    compacted_begin(&kept, &world, 9);
     log = world_log(&world);
     for (int64_t i = 0; i < 60; i++) /* of which next to nothing can go */
-        append_one(log, i < 2 ? 0 : i, i);
+        compacted_append_one(&kept, log, i < 2 ? 0 : i, i);
     ck_assert_int_eq(world_sync(&world, log), ERR_OK);
     world.disk.capacity_bytes = world.disk.used_bytes + 10;
-    ck_assert_int_eq(clean(log), ERR_NO_SPACE);
+    ck_assert_int_eq(compacted_clean(&world, log), ERR_NO_SPACE);
     ck_assert(!partition_log_failed(log));
-    check_names();
-    read_all(log, 0);
-    ck_assert_int_eq((int64_t)there_count, written_end);
+    compacted_check_names(&world);
+    compacted_read(&kept, log, 0);
+    ck_assert_int_eq((int64_t)kept.there_count, kept.end);
     world.disk.capacity_bytes = UINT64_MAX;
-    partition_log_look_cleanable(log, written_end, WALL_MS, &cleanable);
+    partition_log_look_cleanable(log, kept.end, COMPACTED_WALL_MS, &cleanable);
     ck_assert(!cleanable.is_due);
     world_pass(&world, INT64_C(61000000000));
-    partition_log_look_cleanable(log, written_end, WALL_MS, &cleanable);
+    partition_log_look_cleanable(log, kept.end, COMPACTED_WALL_MS, &cleanable);
     ck_assert(cleanable.is_due);
-    ck_assert_int_eq(clean(log), ERR_OK);
+    ck_assert_int_eq(compacted_clean(&world, log), ERR_OK);
     world_close(&world, log);
     world_end(&world);
 }
@@ -483,25 +303,25 @@ START_TEST(what_would_fill_the_disk_is_not_begun)
     uint64_t writes = 0;
     uint32_t segments = 0;
 
-    begin(10);
+    compacted_begin(&kept, &world, 10);
     log = world_log(&world);
     world.disk.capacity_bytes = UINT64_MAX;
     for (int64_t i = 0; i < 60; i++)
-        append_one(log, i % 5, i);
+        compacted_append_one(&kept, log, i % 5, i);
     log->config.segment_bytes = 1 << 20;
     ck_assert_int_eq(world_sync(&world, log), ERR_OK);
     segments = partition_log_segment_count(log);
     ck_assert_uint_ge(segments, 6);
     writes = world.disk.calls[SIM_FS_WRITE];
     world.disk.capacity_bytes = world.disk.used_bytes + CLEAN_LEAVES_BYTES + 500;
-    ck_assert_int_eq(clean(log), ERR_NO_SPACE);
+    ck_assert_int_eq(compacted_clean(&world, log), ERR_NO_SPACE);
     ck_assert_uint_eq(world.disk.calls[SIM_FS_WRITE], writes);
     ck_assert_uint_eq(partition_log_segment_count(log), segments);
     world.disk.capacity_bytes = world.disk.used_bytes + CLEAN_LEAVES_BYTES + 1700;
-    ck_assert_int_eq(clean(log), ERR_OK);
+    ck_assert_int_eq(compacted_clean(&world, log), ERR_OK);
     ck_assert_uint_gt(partition_log_segment_count(log), 2);
     ck_assert_uint_lt(partition_log_segment_count(log), segments);
-    check_clean(log);
+    compacted_check_clean(&kept, log);
     world_close(&world, log);
     world_end(&world);
 }
@@ -511,27 +331,27 @@ END_TEST
  * wait; both hold after a restart too. */
 START_TEST(overdue_by_the_first_batch)
 {
-    const struct keyed_record old = {.timestamp = WALL_MS - 5000, .key = 1, .value = 1};
-    const struct keyed_record fresh = {.timestamp = WALL_MS - 100, .key = 1, .value = 2};
+    const struct keyed_record old = {.timestamp = COMPACTED_WALL_MS - 5000, .key = 1, .value = 1};
+    const struct keyed_record fresh = {.timestamp = COMPACTED_WALL_MS - 100, .key = 1, .value = 2};
     struct partition_log *log = NULL;
     struct log_cleanable cleanable;
 
-    begin(11);
+    compacted_begin(&kept, &world, 11);
     world.spec.config.segment_bytes = 1 << 20;
     world.spec.config.min_cleanable_dirty_ratio = 1;
     world.spec.config.max_compaction_lag_ms = 4900;
     log = world_log(&world);
-    append(log, (struct keyed_make){.records = &old, .count = 1});
-    append(log, (struct keyed_make){.records = &fresh, .count = 1});
+    compacted_append(&kept, log, (struct keyed_make){.records = &old, .count = 1});
+    compacted_append(&kept, log, (struct keyed_make){.records = &fresh, .count = 1});
     ck_assert_uint_eq(partition_log_segment_count(log), 1);
     log_roll(log);
-    append_one(log, 2, 2);
+    compacted_append_one(&kept, log, 2, 2);
     for (int restarted = 0; restarted < 2; restarted++) {
         ck_assert_int_eq(world_sync(&world, log), ERR_OK);
         ck_assert_uint_eq(partition_log_segment_count(log), 2);
-        partition_log_look_cleanable(log, written_end, WALL_MS - 200, &cleanable);
+        partition_log_look_cleanable(log, kept.end, COMPACTED_WALL_MS - 200, &cleanable);
         ck_assert(!cleanable.is_due);
-        partition_log_look_cleanable(log, written_end, WALL_MS, &cleanable);
+        partition_log_look_cleanable(log, kept.end, COMPACTED_WALL_MS, &cleanable);
         ck_assert(cleanable.is_due);
         world_close(&world, log);
         world.spec.clean = true;
@@ -550,15 +370,15 @@ START_TEST(rolled_before_the_lag_is_over)
         const struct keyed_record third = {.timestamp = 5901, .key = 1, .value = 3};
         struct partition_log *log = NULL;
 
-        begin(12);
+        compacted_begin(&kept, &world, 12);
         world.spec.config.segment_bytes = 1 << 20;
         world.spec.config.cleanup_compact = compact == 1;
         world.spec.config.max_compaction_lag_ms = 4900;
         log = world_log(&world);
-        append(log, (struct keyed_make){.records = &first, .count = 1});
-        append(log, (struct keyed_make){.records = &second, .count = 1});
+        compacted_append(&kept, log, (struct keyed_make){.records = &first, .count = 1});
+        compacted_append(&kept, log, (struct keyed_make){.records = &second, .count = 1});
         ck_assert_uint_eq(partition_log_segment_count(log), 1);
-        append(log, (struct keyed_make){.records = &third, .count = 1});
+        compacted_append(&kept, log, (struct keyed_make){.records = &third, .count = 1});
         ck_assert_uint_eq(partition_log_segment_count(log), compact == 1 ? 2 : 1);
         world_close(&world, log);
         world_end(&world);
@@ -577,10 +397,10 @@ START_TEST(damage_is_kept)
         struct bytes before;
         uint8_t *copy = NULL;
 
-        begin(10);
+        compacted_begin(&kept, &world, 10);
         log = world_log(&world);
         for (int64_t i = 0; i < 100; i++)
-            append_one(log, i % 3, i);
+            compacted_append_one(&kept, log, i % 3, i);
         ck_assert_int_eq(world_sync(&world, log), ERR_OK);
         base = partition_log_segment_base(log, 2);
         log_path_segment(&path, "/data/t-0", base, ".log");
@@ -597,7 +417,7 @@ START_TEST(damage_is_kept)
         memcpy(copy, before.data, before.size);
         world.lines = 0;
         for (int round = 0; round < 3; round++) {
-            ck_assert_int_eq(clean(log), ERR_OK);
+            ck_assert_int_eq(compacted_clean(&world, log), ERR_OK);
             ck_assert_int_eq(partition_log_cleaned_offset(log),
                              partition_log_segment_base(log, partition_log_segment_count(log) - 1));
         }
@@ -623,7 +443,7 @@ START_TEST(offsets_far_apart_stay_apart)
     struct appended appended;
     int64_t base = 0;
 
-    begin(11);
+    compacted_begin(&kept, &world, 11);
     world.spec.config.segment_bytes = 100;
     log = world_log(&world);
     for (int64_t i = 0; i < 40; i++) {
@@ -639,7 +459,7 @@ START_TEST(offsets_far_apart_stay_apart)
     ck_assert_uint_eq(partition_log_segment_count(log), 40);
     world.spec.config.segment_bytes = 100000;
     partition_log_set_config(log, &world.spec.config);
-    ck_assert_int_eq(clean(log), ERR_OK);
+    ck_assert_int_eq(compacted_clean(&world, log), ERR_OK);
     ck_assert_uint_eq(partition_log_segment_count(log), 11); /* four each, and the active one */
     for (uint32_t i = 0; i + 1 < partition_log_segment_count(log); i++)
         ck_assert_int_le(partition_log_segment_base(log, i + 1) - partition_log_segment_base(log, i), INT32_MAX);
@@ -679,7 +499,7 @@ static void append_marker(struct partition_log *log, int64_t producer_id, bool c
     uint8_t *marker = keyed_marker(0, producer_id, 0, commit, &size);
 
     ck_assert_int_eq(world_append_run(&world, log, marker, size, LOG_ORIGIN_COORDINATOR, &appended), ERR_OK);
-    written[written_end++] = (struct keyed_record){.offset = appended.op.base_offset, .key = -2};
+    kept.written[kept.end++] = (struct keyed_record){.offset = appended.op.base_offset, .key = -2};
     mem_free(marker);
 }
 
@@ -688,141 +508,43 @@ START_TEST(aborted_transactions_go)
 {
     struct partition_log *log = NULL;
 
-    begin(12);
+    compacted_begin(&kept, &world, 12);
     log = world_log(&world);
     for (int32_t txn = 0; txn < 12; txn++) {
         const struct keyed_record good = {.timestamp = 5, .key = txn, .value = txn};
         const struct keyed_record bad = {.timestamp = 5, .key = txn, .value = 666};
 
-        append(log, (struct keyed_make){.records = &good, .count = 1});
-        append(log, (struct keyed_make){
-                        .records = &bad, .count = 1, .producer_id = 7, .base_sequence = txn, .transactional = true});
+        compacted_append(&kept, log, (struct keyed_make){.records = &good, .count = 1});
+        compacted_append(
+            &kept, log,
+            (struct keyed_make){
+                .records = &bad, .count = 1, .producer_id = 7, .base_sequence = txn, .transactional = true});
         append_marker(log, 7, txn % 3 == 2);
         if (txn % 3 != 2)
-            written[written_end - 2].key = -2; /* it never was */
+            kept.written[kept.end - 2].key = -2; /* it never was */
     }
     for (int64_t i = 12; i < 24; i++)
-        append_one(log, i, i);
+        compacted_append_one(&kept, log, i, i);
     ck_assert_uint_eq(aborted_count(log), 8);
     for (int again = 0; again < 2; again++) {
         /* Its batches were met a last time: the markers stay, and their entries. */
-        ck_assert_int_eq(clean(log), ERR_OK);
+        ck_assert_int_eq(compacted_clean(&world, log), ERR_OK);
         ck_assert_uint_eq(aborted_count(log), again == 0 ? 8 : 0);
         world_close(&world, log);
         log = world_log(&world);
         ck_assert_uint_eq(aborted_count(log), again == 0 ? 8 : 0);
-        there_count = 0;
-        read_all(log, 0);
-        check_state(written_end);
-        for (uint32_t i = 0; i < there_count; i++)
-            ck_assert(there[i].value != 666 || there[i].key % 3 == 2);
+        kept.there_count = 0;
+        compacted_read(&kept, log, 0);
+        compacted_check_state(&kept, kept.end);
+        for (uint32_t i = 0; i < kept.there_count; i++)
+            ck_assert(kept.there[i].value != 666 || kept.there[i].key % 3 == 2);
     }
     world_close(&world, log);
     world_end(&world);
-}
-END_TEST
-
-/* --- crashes --- */
-
-static void crash_script(uint64_t seed, uint64_t k, bool power_cut, bool *struck)
-{
-    struct partition_log *log = NULL;
-    struct cleaned cleaned;
-    int64_t promised = 0;
-
-    begin(seed);
-    log = world_log(&world);
-    append_some(log, 12);
-    ck_assert_int_eq(clean(log), ERR_OK); /* so that there is something clean, and tombstones with a horizon */
-    append_some(log, 12);
-    ck_assert_int_eq(world_sync(&world, log), ERR_OK);
-    world.spec.recovery_point = partition_log_recovery_point(log);
-    world.spec.cleaned_offset = partition_log_cleaned_offset(log);
-    promised = power_cut ? partition_log_synced_offset(log) : written_end;
-    sim_fs_set_fault(&world.disk, SIM_FS_DIE, SIM_FS_ANY, k, ERR_IO);
-    cleaned = clean_of(log);
-    cleaned.op.now_ms = WALL_MS + 100000000; /* tombstones of the first one may go */
-    partition_log_clean(log, &cleaned.op);
-    world_run(&world, &cleaned.done);
-    world_pass(&world, INT64_C(100000000));
-    *struck = sim_fs_fault_struck(&world.disk);
-    world_crash(&world, log, power_cut);
-    sim_fs_set_fault(&world.disk, SIM_FS_NO_FAULT, SIM_FS_ANY, 0, ERR_OK);
-    log = world_log(&world);
-    check_names();
-    ck_assert_int_ge(partition_log_end_offset(log), promised);
-    written_end = partition_log_end_offset(log);
-    read_all(log, 0);
-    check_state(written_end);
-    append_some(log, 5);
-    ck_assert_int_eq(clean(log), ERR_OK);
-    read_all(log, 0);
-    check_state(written_end);
-    check_clean(log);
-    world_close(&world, log);
-    world_end(&world);
-}
-
-START_TEST(a_crash_leaves_the_old_or_the_new)
-{
-    for (uint64_t seed = 1; seed <= 3; seed++) {
-        bool struck = true;
-
-        for (uint64_t k = 1; struck; k++)
-            crash_script(seed, k, seed > 1, &struck); /* the first is killed, the others lose power */
-    }
-}
-END_TEST
-
-/* The k-th call of each kind fails: the cleaning ends, or the directory is given up, and nothing is lost. */
-START_TEST(a_failed_call_loses_nothing)
-{
-    static const enum sim_fs_call kinds[] = {SIM_FS_OPEN, SIM_FS_RENAME, SIM_FS_UNLINK, SIM_FS_SYNC_DIR, SIM_FS_STAT,
-                                             SIM_FS_READ, SIM_FS_WRITE,  SIM_FS_SYNC,   SIM_FS_SET_MTIME};
-    static const enum err errors[] = {ERR_NO_SPACE, ERR_IO};
-
-    for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++) {
-        for (size_t error = 0; error < 2; error++) {
-            bool struck = true;
-
-            for (uint64_t k = 1; struck; k++) {
-                struct partition_log *log = NULL;
-                struct cleaned cleaned;
-
-                begin(4);
-                log = world_log(&world);
-                append_some(log, 16);
-                ck_assert_int_eq(world_sync(&world, log), ERR_OK);
-                sim_fs_set_fault(&world.disk, SIM_FS_FAIL, kinds[kind], k, errors[error]);
-                cleaned = clean_of(log);
-                partition_log_clean(log, &cleaned.op);
-                world_run(&world, &cleaned.done);
-                world_pass(&world, INT64_C(100000000));
-                struck = sim_fs_fault_struck(&world.disk);
-                sim_fs_set_fault(&world.disk, SIM_FS_NO_FAULT, SIM_FS_ANY, 0, ERR_OK);
-                if (partition_log_failed(log)) {
-                    ck_assert(errors[error] == ERR_IO || kinds[kind] == SIM_FS_SYNC || kinds[kind] == SIM_FS_SYNC_DIR ||
-                              kinds[kind] == SIM_FS_RENAME || kinds[kind] == SIM_FS_UNLINK);
-                    world_crash(&world, log, false);
-                    log = world_log(&world);
-                }
-                check_names();
-                read_all(log, 0);
-                check_state(written_end);
-                ck_assert_int_eq(clean(log), ERR_OK);
-                read_all(log, 0);
-                check_state(written_end);
-                check_clean(log);
-                world_close(&world, log);
-                world_end(&world);
-            }
-        }
-    }
 }
 END_TEST
 
 RUN_TESTS("log_clean", what_would_fill_the_disk_is_not_begun, overdue_by_the_first_batch, rolled_before_the_lag_is_over,
           small_segments_become_one, reads_step_over_gaps, never_beyond_what_is_stable, others_go_on_meanwhile,
           the_start_moves_into_a_group, a_close_ends_it_soon, a_slow_one_does_not_hold_a_close_up, its_rate_is_kept,
-          a_full_disk_is_another_time, damage_is_kept, offsets_far_apart_stay_apart, aborted_transactions_go,
-          a_crash_leaves_the_old_or_the_new, a_failed_call_loses_nothing)
+          a_full_disk_is_another_time, damage_is_kept, offsets_far_apart_stay_apart, aborted_transactions_go)
