@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "partition/batch_scan.h"
+#include "partition/batch_walk.h"
 #include "partition/log_path.h"
 #include "partition/segment.h"
 
@@ -13,6 +13,8 @@ enum state { STATE_PLAIN, STATE_CLEANED, STATE_SWAP };
 /* The log first: without it the others are nothing. */
 static const char *const kinds[] = {SEGMENT_LOG, SEGMENT_INDEX, SEGMENT_TIME_INDEX, SEGMENT_TXN_INDEX};
 enum { KIND_LOG = 0, KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+/* That are asked for what a new segment replaces: one may be damaged. */
+enum { LAST_BATCHES_MAX = 2 };
 
 struct item {
     int64_t base_offset;
@@ -28,6 +30,7 @@ struct leftovers {
     struct item *items; /* by base offset, then by kind */
     uint32_t count;
     uint32_t room;
+    int64_t kept_base; /* of the last old segment that a swap was undone for; -1: of none */
 };
 
 static const char *more_of(enum state state)
@@ -154,62 +157,161 @@ static enum err cleaned_remove(const struct leftovers *left)
     return ERR_OK;
 }
 
-/* Behind the last batch of a .log.swap. */
-static enum err swap_end(const struct leftovers *left, int64_t base_offset, int64_t *end_offset)
+/* --- the logs --- */
+
+/* A segment's file, of which only batches are believed that can be vouched for. */
+struct swap_file {
+    struct fs_file *file;
+    uint64_t size;
+};
+
+static enum err file_open(const struct leftovers *left, int64_t base_offset, enum state state, struct swap_file *opened)
 {
-    struct batch_scan scan;
-    struct batch_header head;
-    struct bytes batch;
-    struct fs_file *file = NULL;
     struct log_path path;
-    uint64_t size = 0;
     enum err err = ERR_OK;
 
-    *end_offset = base_offset;
-    path_of(left, base_offset, KIND_LOG, STATE_SWAP, &path);
-    err = fs_open(left->fs, path.text, FS_READ, &file);
+    path_of(left, base_offset, KIND_LOG, state, &path);
+    err = fs_open(left->fs, path.text, FS_READ, &opened->file);
+    if (err == ERR_OK)
+        err = fs_size(opened->file, &opened->size);
     if (err != ERR_OK)
-        return err;
-    err = fs_size(file, &size);
-    if (err == ERR_OK) {
-        batch_scan_init(&scan, file, 0, size, BATCH_SCAN_HEADS);
-        scan.any_codec = true;
-        while ((err = batch_scan_next(&scan, &head, &batch)) == ERR_OK && head.base_offset >= *end_offset)
-            *end_offset = batch_last_offset(&head) + 1;
-        batch_scan_deinit(&scan);
-        err = err == ERR_END ? ERR_OK : err == ERR_OK ? ERR_DAMAGED : err;
-    }
-    fs_file_drop(file);
+        fs_file_drop(opened->file);
     return err;
 }
 
-/* Old segments are put aside from the first on, so while that one is there all are. */
-static enum err swap_give_up(const struct leftovers *left, struct item *swap)
+/* The last whole batch that ends at or before limit, and where it lies. ERR_END: there is none. */
+static enum err last_batch(const struct swap_file *swap, int64_t base_offset, uint64_t limit, struct batch_header *last,
+                           uint64_t *position)
 {
-    bool is_whole = item_find(left, swap->base_offset, KIND_LOG, STATE_PLAIN) != NULL;
+    struct batch_walk walk;
+    struct batch_header head;
+    struct bytes batch;
+    bool any = false;
+    enum err err = ERR_OK;
 
-    log_line(left->log, is_whole ? LOG_WARN : LOG_ERROR, "compacted segment is damaged, %s dir=%s base_offset=%" PRId64,
-             is_whole ? "what it was to replace stays" : "and what it was to replace is gone", left->dir,
-             swap->base_offset);
-    return is_whole ? item_remove(left, swap) : ERR_DAMAGED;
+    batch_walk_init(&walk, swap->file, 0, limit, base_offset);
+    walk.scan.any_codec = true;
+    walk.gaps_allowed = true;
+    while ((err = batch_walk_next(&walk, &head, &batch)) == ERR_OK || err == ERR_DAMAGED) {
+        if (err == ERR_DAMAGED)
+            continue; /* said when the segment is read */
+        *last = head;
+        *position = walk.scan.position - head.size;
+        any = true;
+    }
+    batch_walk_deinit(&walk);
+    return err == ERR_END && any ? ERR_OK : err;
+}
+
+/* The last old segment that begins between. */
+static const struct item *old_below(const struct leftovers *left, int64_t base_offset, int64_t last_offset)
+{
+    const struct item *found = NULL;
+
+    for (uint32_t i = 0; i < left->count; i++) {
+        const struct item *item = &left->items[i];
+
+        if (item->kind == KIND_LOG && item->state == STATE_PLAIN && !item->gone && item->base_offset > base_offset &&
+            item->base_offset <= last_offset)
+            found = item; /* they are in order */
+    }
+    return found;
+}
+
+/* Whether the segment has that batch, or had it before records were taken out of it: offsets of batches stay. */
+static enum err old_holds(const struct leftovers *left, const struct item *old, const struct batch_header *wanted,
+                          bool *holds)
+{
+    struct swap_file segment = {0};
+    struct batch_scan scan;
+    struct batch_header head;
+    struct bytes batch;
+    enum err err = file_open(left, old->base_offset, STATE_PLAIN, &segment);
+
+    *holds = false;
+    if (err != ERR_OK)
+        return err;
+    batch_scan_init(&scan, segment.file, 0, segment.size, BATCH_SCAN_HEADS);
+    scan.any_codec = true;
+    while (!*holds && (err = batch_scan_next(&scan, &head, &batch)) == ERR_OK)
+        *holds = head.base_offset == wanted->base_offset && batch_last_offset(&head) == batch_last_offset(wanted);
+    batch_scan_deinit(&scan);
+    fs_file_drop(segment.file);
+    return err == ERR_END || err == ERR_DAMAGED || err == ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT ? ERR_OK : err;
+}
+
+/*
+ * The base of the last old segment that is still there and that the new one takes the place of; -1: none is. The
+ * offsets of a batch are vouched for by no checksum where it is the last one, and were they believed alone a flipped
+ * bit could cost the rest of the log: so an old segment goes only if it has a batch of just these offsets.
+ */
+static enum err last_replaced(const struct leftovers *left, int64_t base_offset, int64_t *replaced)
+{
+    struct swap_file swap = {0};
+    bool holds = false;
+    enum err err = file_open(left, base_offset, STATE_SWAP, &swap);
+    uint64_t limit = swap.size;
+
+    *replaced = -1;
+    if (err != ERR_OK)
+        return err;
+    for (uint32_t tries = 0; tries < LAST_BATCHES_MAX && err == ERR_OK && !holds; tries++) {
+        const struct item *old = NULL;
+        struct batch_header last = {0};
+
+        err = last_batch(&swap, base_offset, limit, &last, &limit);
+        if (err == ERR_OK)
+            old = old_below(left, base_offset, batch_last_offset(&last));
+        if (old == NULL)
+            break;
+        err = old_holds(left, old, &last, &holds);
+        if (holds)
+            *replaced = old->base_offset;
+    }
+    fs_file_drop(swap.file);
+    return err == ERR_END ? ERR_OK : err;
+}
+
+/* What it was to replace is there, all of it: old segments are put aside from the first on. */
+static enum err swap_undo(struct leftovers *left, const struct item *swap)
+{
+    enum err err = ERR_OK;
+
+    log_info(left->log, "interrupted compaction undone dir=%s base_offset=%" PRId64, left->dir, swap->base_offset);
+    for (uint32_t kind = KINDS; kind > 0 && err == ERR_OK; kind--) {
+        struct item *item = item_find(left, swap->base_offset, kind - 1, STATE_SWAP);
+
+        if (item != NULL)
+            err = item_remove(left, item);
+    }
+    return err;
 }
 
 static enum err swap_in(const struct leftovers *left, struct item *swap)
 {
-    int64_t base_offset = swap->base_offset;
-    int64_t end_offset = 0;
-    enum err err = swap_end(left, base_offset, &end_offset);
+    int64_t replaced = -1;
+    enum err err = last_replaced(left, swap->base_offset, &replaced);
 
-    if (err == ERR_DAMAGED || err == ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT)
-        return swap_give_up(left, swap);
     for (uint32_t i = 0; i < left->count && err == ERR_OK; i++) {
         struct item *item = &left->items[i];
 
-        if (item->state == STATE_PLAIN && !item->gone && item->base_offset >= base_offset &&
-            (item->base_offset < end_offset || item->base_offset == base_offset))
+        if (item->state == STATE_PLAIN && !item->gone &&
+            (item->base_offset == swap->base_offset ||
+             (item->base_offset > swap->base_offset && item->base_offset <= replaced)))
             err = item_remove(left, item);
     }
     return err == ERR_OK ? item_take(left, swap) : err;
+}
+
+/* Where the first of several that were to replace one old segment was undone, so are the others. */
+static bool is_to_undo(struct leftovers *left, const struct item *swap)
+{
+    const struct item *old = old_below(left, -1, swap->base_offset);
+
+    if (old == NULL || (old->base_offset != swap->base_offset && old->base_offset != left->kept_base))
+        return false;
+    left->kept_base = old->base_offset;
+    return true;
 }
 
 /* An index without a .log.swap: the log has been swapped in already, unless an old index says that it never was. */
@@ -221,7 +323,7 @@ static enum err rest_in(const struct leftovers *left, struct item *item)
     return item_take(left, item);
 }
 
-static enum err swaps_finish(const struct leftovers *left)
+static enum err swaps_finish(struct leftovers *left)
 {
     enum err err = ERR_OK;
 
@@ -231,6 +333,10 @@ static enum err swaps_finish(const struct leftovers *left)
 
             if (item->state != STATE_SWAP || item->gone || (item->kind == KIND_LOG) != (pass == 0))
                 continue;
+            if (pass == 0 && is_to_undo(left, item)) {
+                err = swap_undo(left, item);
+                continue;
+            }
             log_info(left->log, "interrupted compaction finished dir=%s base_offset=%" PRId64 " file=%s", left->dir,
                      item->base_offset, kinds[item->kind]);
             err = pass == 0 ? swap_in(left, item) : rest_in(left, item);
@@ -241,7 +347,7 @@ static enum err swaps_finish(const struct leftovers *left)
 
 enum err log_swap_finish(struct fs *fs, struct log *log, const char *dir)
 {
-    struct leftovers left = {.fs = fs, .log = log, .dir = dir};
+    struct leftovers left = {.fs = fs, .log = log, .dir = dir, .kept_base = -1};
     enum err err = fs_list(fs, dir, item_add, &left);
 
     if (left.count > 0)

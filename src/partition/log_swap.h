@@ -3,8 +3,9 @@
  * Kafka's alike:
  *
  *   .cleaned  was being written: it goes, and every .swap from the lowest one on, whose set may not be whole.
- *   .swap     is whole and synced, and takes the place of the segments whose offsets it spans, or of what was left of
- *             them.
+ *   .swap     was synced. While what it was to replace is there, it goes, and the next cleaning comes to the same: no
+ *             damage of it costs anything. Else it takes the place of what is left of the segments whose batches it
+ *             holds; damage of it is then that of a segment.
  *
  * Threads  blocks.
  */
@@ -15,8 +16,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 
-/* Again after a crash in the midst of it, all comes out the same. ERR_DAMAGED: a .log.swap cannot be read, and what it
- * was to replace is gone. */
+/* Again after a crash in the midst of it, all comes out the same. */
 MUST_CHECK enum err log_swap_finish(struct fs *fs, struct log *log, const char *dir);
 
 #endif
