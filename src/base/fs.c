@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -525,11 +526,17 @@ static const struct fs_ops real_ops = {
 static bool syncfs_tells(void)
 {
     struct utsname names;
-    unsigned major = 0;
-    unsigned minor = 0;
+    unsigned long major;
+    unsigned long minor;
+    char *end;
 
-    return uname(&names) == 0 && sscanf(names.release, "%u.%u", &major, &minor) == 2 &&
-           (major > 5 || (major == 5 && minor >= 8));
+    if (uname(&names) != 0)
+        return false;
+    major = strtoul(names.release, &end, 10);
+    if (end == names.release || *end != '.')
+        return false;
+    minor = strtoul(end + 1, NULL, 10); /* 0 where there is none: an old kernel by the same token */
+    return major > 5 || (major == 5 && minor >= 8);
 }
 
 void fs_init_real(struct fs *fs)
