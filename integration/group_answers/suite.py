@@ -14,6 +14,7 @@ from . import sequences
 from .script import Script
 
 NEEDS = ("kafka",)
+WAITS = True
 ANSWERS = Path(__file__).with_name("answers.json")
 LOAD_SECONDS = 30
 

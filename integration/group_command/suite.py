@@ -14,6 +14,7 @@ import urllib.request
 from harness.runner import Different, ottla_only
 
 NEEDS = ("kcat",)
+WAITS = True
 _numbers = itertools.count(1)
 
 

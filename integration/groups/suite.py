@@ -10,6 +10,7 @@ from harness import cache
 from harness.runner import Different
 
 NEEDS = ("kafka", "kcat", "python", "kafkajs")
+WAITS = True
 _numbers = itertools.count(1)
 
 

@@ -1,7 +1,8 @@
 """Finds the suites, runs their tests against one broker, and says what happened.
 
 A suite is `integration/<client>/suite.py`: NEEDS names what must be in the cache, NEEDS_BROKER = False says that
-none is started, and every function named test_* is a test, taking an Env. Its docstring says which rule it shows.
+none is started, WAITS = True that it mostly waits, so that it may run beside others, and every function named test_* is
+a test, taking an Env. Its docstring says which rule it shows.
 """
 
 import contextlib
@@ -9,9 +10,11 @@ import importlib
 import itertools
 import json
 import os
+import queue
 import re
 import subprocess
 import tempfile
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -20,6 +23,7 @@ from . import broker as brokers
 from . import cache, tools
 
 SHOWN_CHARACTERS = 3000
+WAITERS = 2                                 # suites that mostly wait, at once, beside the one that works
 
 
 class Different(AssertionError):
@@ -142,6 +146,11 @@ def suites():
     return sorted(path.parent.name for path in cache.INTEGRATION.glob("*/suite.py"))
 
 
+def waits(suite):
+    """Whether a suite mostly waits."""
+    return getattr(importlib.import_module(f"{suite}.suite"), "WAITS", False)
+
+
 def tests_of(suite, pattern):
     """What a suite needs, whether it needs a broker, and (name, function) of its tests in the order of the file."""
     module = importlib.import_module(f"{suite}.suite")
@@ -151,25 +160,41 @@ def tests_of(suite, pattern):
 
 
 class Report:
-    """Counts, and one line for each test."""
+    """Counts, and one line for each test; held back, where another report is being printed meanwhile."""
 
-    def __init__(self):
+    def __init__(self, held_back=False):
         self.passed = self.failed = self.not_run = 0
         self.seen = {}
+        self.held = [] if held_back else None
+
+    def _print(self, text):
+        if self.held is None:
+            print(text, flush=True)
+        else:
+            self.held.append(text)
 
     def result(self, name, seconds, trouble):
-        print(f"{'ok  ' if trouble is None else 'FAIL'} {name} ({seconds:.1f} s)", flush=True)
+        self._print(f"{'ok  ' if trouble is None else 'FAIL'} {name} ({seconds:.1f} s)")
         if trouble is None:
             self.passed += 1
             return
         self.failed += 1
-        print("     " + trouble[-SHOWN_CHARACTERS:].replace("\n", "\n     "), flush=True)
+        self._print("     " + trouble[-SHOWN_CHARACTERS:].replace("\n", "\n     "))
 
     def skip(self, suite, reason):
-        print(f"---- {suite}: not run: {reason}", flush=True)
+        self._print(f"---- {suite}: not run: {reason}")
         self.not_run += 1
         if os.environ.get("CI") == "true":
             self.failed += 1
+
+    def add(self, other):
+        """What another found; printed now, where it was held back."""
+        self.passed += other.passed
+        self.failed += other.failed
+        self.not_run += other.not_run
+        self.seen |= other.seen
+        for text in other.held or ():
+            print(text, flush=True)
 
 
 def run_test(env, name, test, report, needs_broker=True):
@@ -196,22 +221,82 @@ def run_test(env, name, test, report, needs_broker=True):
     report.result(name, time.monotonic() - started, trouble)
 
 
-def run_suites(env, names, pattern, is_kafka, with_long):
-    """All tests of the suites named, in turn, against env's broker."""
-    report = Report()
-    for suite in names:
-        needs, needs_broker, found = tests_of(suite, pattern)
-        found = [(name, test) for name, test in found
-                 if not (is_kafka and getattr(test, "ottla_only", False))
-                 and (with_long or not getattr(test, "long", False))]
-        if not found:
-            continue
-        lacking = [reason for reason in map(cache.missing, needs) if reason]
-        if lacking:
-            report.skip(suite, "; ".join(lacking))
-            continue
-        for name, test in found:
-            run_test(env, f"{suite}.{name}", test, report, needs_broker)
+def run_suite(env, suite, pattern, with_long, report):
+    """All tests of one suite, in turn, against env's broker."""
+    needs, needs_broker, found = tests_of(suite, pattern)
+    found = [(name, test) for name, test in found
+             if not (env.is_kafka and getattr(test, "ottla_only", False))
+             and (with_long or not getattr(test, "long", False))]
+    if not found:
+        return
+    lacking = [reason for reason in map(cache.missing, needs) if reason]
+    if lacking:
+        report.skip(suite, "; ".join(lacking))
+        return
+    for name, test in found:
+        run_test(env, f"{suite}.{name}", test, report, needs_broker)
+
+
+class Waiters:
+    """Suites that mostly wait, a few at a time in threads of their own; each thread has an Env, and thereby a broker."""
+
+    def __init__(self, make_env, suites, run):
+        self.left, self.done, self.running = queue.SimpleQueue(), queue.SimpleQueue(), {}
+        for suite in suites:
+            self.left.put(suite)
+        self.envs = [make_env() for _ in range(min(WAITERS, len(suites)))]
+        self.threads = [threading.Thread(target=self._work, args=(env, run), daemon=True) for env in self.envs]
+        for thread in self.threads:
+            thread.start()
+
+    def _work(self, env, run):
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._run(env, self.left.get_nowait(), run)
+        self._run(env, None, lambda env, _, report: check_clean_stop(env, report))
+
+    def _run(self, env, suite, run):
+        report = self.running[env] = Report(held_back=True)
+        try:
+            run(env, suite, report)
+        except Exception:                       # a suite that cannot even be looked at
+            report.result(suite or "broker", 0, traceback.format_exc())
+        del self.running[env]
+        self.done.put(report)
+
+    def collect(self, total, to_the_end=False):
+        """Adds the reports of the suites that have ended."""
+        while to_the_end and any(thread.is_alive() for thread in self.threads) or not self.done.empty():
+            with contextlib.suppress(queue.Empty):
+                total.add(self.done.get(timeout=0.1))
+
+    def close(self, total):
+        """Of what was cut short, all that is known is told."""
+        for report in list(self.running.values()):
+            total.add(report)
+        for env in self.envs:
+            env.close()
+
+
+def run_suites(make_env, names, pattern, with_long):
+    """All suites named: those that wait beside the others, which run one after the other."""
+    report, env = Report(), make_env()
+    waiting = [suite for suite in names if len(names) > 1 and waits(suite)]
+
+    def run(env, suite, report):
+        run_suite(env, suite, pattern, with_long, report)
+
+    waiters = Waiters(make_env, waiting, run)
+    try:
+        for suite in names:
+            if suite not in waiting:
+                run(env, suite, report)
+                waiters.collect(report)
+        check_clean_stop(env, report)
+        waiters.collect(report, to_the_end=True)
+    finally:
+        env.close()
+        waiters.close(report)
     return report
 
 
@@ -252,12 +337,7 @@ def run_against(kind, binary, build, names, pattern, counts, with_long, keep):
     with _folder(keep) as folder:
         def make(home, config):
             return brokers.Kafka(home, config) if kind == "kafka" else brokers.Ottla(binary, home, config)
-        env = Env(make, build, Path(folder), counts, kind == "kafka")
-        try:
-            report = run_suites(env, names, pattern, kind == "kafka", with_long)
-            check_clean_stop(env, report)
-        finally:
-            env.close()
+        report = run_suites(lambda: Env(make, build, Path(folder), counts, kind == "kafka"), names, pattern, with_long)
         if keep:
             print(f"data and logs are in {folder}")
         return report
