@@ -38,6 +38,7 @@ CLASSES = {
     "kafka-client-metrics": "ClientMetricsCommand",
     "kafka-replica-verification": "ReplicaVerificationTool",
     "kafka-server-start": "Kafka",
+    "kafka-client-compatibility-test": "ClientCompatibilityTest",         # has no script of its own
 }
 
 

@@ -244,3 +244,16 @@ def test_metadata_log_is_readable(env):
              '"type":"REGISTER_BROKER_RECORD"', '"type":"FEATURE_LEVEL_RECORD"')
     if "isvalid: false" in out.out:
         raise Different(f"a fault in the metadata log: {out}")
+
+
+def test_client_compatibility(env):
+    """Kafka's own judge of what a broker lets its clients do: cluster ids, topics, settings, offsets by time, idempotent
+    writing, a record larger than what is asked for."""
+    features = {"offsets-for-times-supported": "true", "cluster-id-supported": "true",
+                "expect-record-too-large-exception": "false", "num-cluster-nodes": "1", "create-topics-supported": "true",
+                "describe-acls-supported": str(env.is_kafka).lower(), "describe-configs-supported": "true",
+                "idempotent-producer-supported": "true"}
+    with env.own_broker() as node:             # it makes a topic of a fixed name
+        said = env.tool("kafka-client-compatibility-test", "--topic", env.topic(1, "judged", node=node), node=node,
+                        *(part for key, value in features.items() for part in (f"--{key}", value)))
+    env.see("verdict", said.out.strip().splitlines()[-1], "SUCCESS.")
