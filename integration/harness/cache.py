@@ -21,6 +21,7 @@ CACHE = Path(os.environ.get("OTTLA_CACHE") or Path.home() / ".cache" / "ottla")
 GO_MIN = (1, 25)
 NODE_MIN = (20,)
 JDK_MIN = (17,)
+JAVA = ("kafka/ToolServer.java", "group_clients/GroupMember.java")
 
 
 def _entry(kind, *pins):
@@ -36,8 +37,8 @@ def kafka_libs():
 
 
 def kafka_classes():
-    """Our one Java class, compiled against those jars."""
-    return _entry("kafka-classes", "kafka/pom.xml", "kafka/ToolServer.java")
+    """Our Java classes, compiled against those jars."""
+    return _entry("kafka-classes", "kafka/pom.xml", *JAVA)
 
 
 def franz_go():
@@ -45,8 +46,14 @@ def franz_go():
     return _entry("franz-go", "franz_go/go.mod", "franz_go/go.sum", "franz_go/main.go") / "client"
 
 
+def go_members():
+    """The program with the group members of franz-go and sarama."""
+    return _entry("go-members", *(f"group_clients/go/{name}" for name in (
+        "go.mod", "go.sum", "main.go", "franz.go", "sarama.go"))) / "members"
+
+
 def python_venv():
-    """The virtual environment that holds kafka-python and confluent-kafka."""
+    """The virtual environment that holds kafka-python, confluent-kafka and aiokafka."""
     return _entry("python", "python_clients/requirements.txt")
 
 
@@ -103,6 +110,8 @@ def missing(need):
         return runtime_missing("jdk") or _uncached("Kafka's jars", kafka_classes())
     if need == "franz-go":
         return None if complete(franz_go()) else runtime_missing("go") or _uncached("the franz-go client", franz_go())
+    if need == "go-members":
+        return None if complete(go_members()) else runtime_missing("go") or _uncached("the Go group members", go_members())
     if need == "kafkajs":
         return runtime_missing("node") or _uncached("kafkajs", kafkajs())
     if need == "python":
