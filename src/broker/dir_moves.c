@@ -96,7 +96,7 @@ static void commit(struct log_move *op)
     move->deciding = true;
     dir_assign_forget(hosted);
     move->assignment = (struct directory_assignment){
-        .topic_id = hosted->topic_id, .partition = hosted->index, .directory = shard->broker->dirs[move->to].id};
+        .topic_id = hosted->key.topic_id, .partition = hosted->key.index, .directory = shard->broker->dirs[move->to].id};
     move->call = (struct metadata_call){.home = shard->loop, .done = committed};
     move->call.request.type = CONTROLLER_ASSIGN_DIRECTORIES;
     move->call.request.arena = &move->arena;
@@ -136,12 +136,12 @@ static void say(const struct dir_move *move)
         log_info(&broker->log,
                  "partition moved topic_id=%s partition=%" PRId32 " dir=%s to_dir=%s bytes=%" PRIu64
                  " elapsed_ms=%" PRId64 " held_us=%" PRId64,
-                 uuid_format(hosted->topic_id).text, hosted->index, broker->dirs[move->from].path,
+                 uuid_format(hosted->key.topic_id).text, hosted->key.index, broker->dirs[move->from].path,
                  broker->dirs[move->to].path, move->op.bytes_copied,
                  (loop_now_ns(hosted->shard->loop) - move->began_ns) / 1000000, move->op.held_ns / 1000);
     else if (move->op.err == ERR_CLOSED && move->cancelled)
         log_info(&broker->log, "move given up topic_id=%s partition=%" PRId32 " dir=%s to_dir=%s",
-                 uuid_format(hosted->topic_id).text, hosted->index, broker->dirs[move->from].path,
+                 uuid_format(hosted->key.topic_id).text, hosted->key.index, broker->dirs[move->from].path,
                  broker->dirs[move->to].path);
 }
 
@@ -161,7 +161,7 @@ static void done(struct log_move *op)
         dir_assign_check(hosted);
         if (then != NOWHERE && !partition_is_failed(hosted->partition) && dir_moves_ask(hosted, then) != ERR_OK)
             log_warn(&shard->broker->log, "move not begun, no memory topic_id=%s partition=%" PRId32,
-                     uuid_format(hosted->topic_id).text, hosted->index);
+                     uuid_format(hosted->key.topic_id).text, hosted->key.index);
     }
     dir_moves_go_on(shard);
 }
@@ -255,7 +255,7 @@ void dir_moves_target_failed(struct hosted *hosted, uint32_t dir)
         return;
     if (move != hosted->shard->moves.running)
         log_error(&hosted->shard->broker->log, "move ended, its directory has failed topic_id=%s partition=%" PRId32,
-                  uuid_format(hosted->topic_id).text, hosted->index);
+                  uuid_format(hosted->key.topic_id).text, hosted->key.index);
     (void)!dir_moves_ask(hosted, hosted->dir); /* takes no memory */
 }
 

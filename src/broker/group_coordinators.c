@@ -318,22 +318,6 @@ static void decide(void *state, struct step *step, void *argument)
     groups_ask(state, step, argument);
 }
 
-static void is_loaded(struct partition_wait *wait, struct partition *partition)
-{
-    (void)wait;
-    (void)partition;
-}
-
-/* Somebody waits for it: its turn to be loaded comes sooner. */
-static void hasten(struct hosted *hosted)
-{
-    if (!hosted->loading || hosted->hastened)
-        return;
-    hosted->hastened = true;
-    hosted->hasten.done = is_loaded;
-    partition_when_ready(hosted->partition, &hosted->hasten);
-}
-
 void group_coordinators_ask(struct shard *shard, struct hosted *hosted, struct group_op *op)
 {
     enum err err = ERR_NOT_COORDINATOR;
@@ -344,8 +328,8 @@ void group_coordinators_ask(struct shard *shard, struct hosted *hosted, struct g
         err = state_log_check(hosted->coordinator->log);
     else if (hosted->leads && (hosted->loading || !shard->serving))
         err = ERR_COORDINATOR_LOAD_IN_PROGRESS;
-    if (err == ERR_COORDINATOR_LOAD_IN_PROGRESS)
-        hasten(hosted);
+    if (err == ERR_COORDINATOR_LOAD_IN_PROGRESS && hosted->loading) /* somebody waits for it */
+        partition_hasten(hosted->partition);
     if (err == ERR_OK) {
         state_log_step(hosted->coordinator->log, decide, op);
         return;

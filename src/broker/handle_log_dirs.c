@@ -85,7 +85,7 @@ static enum err add(struct part *part, const struct hosted *hosted, const struct
 static enum err tell(struct part *part, const struct hosted *hosted)
 {
     struct dir_moves_state move;
-    struct held held = {.dir = hosted->dir, .index = hosted->index};
+    struct held held = {.dir = hosted->dir, .index = hosted->key.index};
     enum err err = ERR_OK;
 
     if (hosted->partition == NULL)

@@ -146,7 +146,7 @@ static void opened_well(struct hosted *hosted)
     hosted->resume_to = -1;
     if (resume_to >= 0 && dir_moves_ask(hosted, (uint32_t)resume_to) != ERR_OK)
         log_warn(&hosted->shard->broker->log, "move not resumed, no memory topic_id=%s partition=%d",
-                 uuid_format(hosted->topic_id).text, hosted->index);
+                 uuid_format(hosted->key.topic_id).text, hosted->key.index);
 }
 
 static void opened(void *context, struct partition *partition, enum err err)
@@ -169,7 +169,7 @@ static void opened(void *context, struct partition *partition, enum err err)
 }
 
 enum err hosting_begin(struct shard *shard, const struct image_topic *topic, int32_t index,
-                       const struct log_config *config)
+                       struct log_config *config)
 {
     struct broker *broker = shard->broker;
     struct choice choice;
@@ -179,7 +179,7 @@ enum err hosting_begin(struct shard *shard, const struct image_topic *topic, int
         .topic_id = topic->id,
         .index = index,
         .leader_epoch = topic->partitions[index]->leader_epoch,
-        .config = *config,
+        .shared = config,
         .clean = true,
         .essential = topic_is_internal(topic->name),
     };
@@ -191,9 +191,7 @@ enum err hosting_begin(struct shard *shard, const struct image_topic *topic, int
     if (hosted == NULL)
         return ERR_NOMEM;
     hosted->shard = shard;
-    hosted->key = partition_key_of(topic->id, index);
-    hosted->topic_id = topic->id;
-    hosted->index = index;
+    hosted->key = (struct partition_key){topic->id, index};
     hosted->resume_to = -1;
     list_node_init(&hosted->unassigned);
     if (choice.at != NULL || choice.unfinished != NULL) {
@@ -204,7 +202,7 @@ enum err hosting_begin(struct shard *shard, const struct image_topic *topic, int
         mem_free(hosted);
         return ERR_OK;
     }
-    err = map_insert(&shard->hosted, bytes_of(hosted->key.bytes, sizeof(hosted->key.bytes)), hosted);
+    err = map_insert(&shard->hosted, partition_key_bytes(&hosted->key), hosted);
     if (err != ERR_OK)
         goto out;
     shard->loading++;
@@ -212,7 +210,7 @@ enum err hosting_begin(struct shard *shard, const struct image_topic *topic, int
     err = partition_new(&shard->envs[hosted->dir], &spec, opened, hosted, &hosted->partition);
     if (err != ERR_OK) {
         loading_is_over(hosted);
-        (void)map_remove(&shard->hosted, bytes_of(hosted->key.bytes, sizeof(hosted->key.bytes)));
+        (void)map_remove(&shard->hosted, partition_key_bytes(&hosted->key));
         goto out;
     }
     hosted = NULL;
@@ -246,7 +244,7 @@ void hosting_end(struct shard *shard, struct hosted *hosted, bool delete)
     struct partition *partition = hosted->partition;
 
     group_coordinators_forget(shard, hosted);
-    (void)map_remove(&shard->hosted, bytes_of(hosted->key.bytes, sizeof(hosted->key.bytes)));
+    (void)map_remove(&shard->hosted, partition_key_bytes(&hosted->key));
     atomic_fetch_sub(&shard->broker->dirs[hosted->dir].partitions, 1);
     dir_assign_forget(hosted);
     dir_moves_forget(hosted);

@@ -11,9 +11,9 @@
 
 #include "broker/shard.h"
 
-/* Begins to open it. ERR_NOMEM. ERR_BUSY: it is found in more directories than one, and the start has been ended. */
+/* Begins to open it; config: shared with the topic's others, kept. ERR_NOMEM. ERR_BUSY: it is found in more directories than one, and the start has been ended. */
 MUST_CHECK enum err hosting_begin(struct shard *shard, const struct image_topic *topic, int32_t index,
-                                  const struct log_config *config);
+                                  struct log_config *config);
 /* Closes it, or deletes it. */
 void hosting_end(struct shard *shard, struct hosted *hosted, bool delete);
 

@@ -11,21 +11,6 @@
 #include "broker/topic_config.h"
 #include "partition/sync_group.h"
 
-struct partition_key partition_key_of(struct uuid topic_id, int32_t index)
-{
-    struct partition_key key;
-
-    memcpy(key.bytes, topic_id.bytes, UUID_BYTES);
-    for (int i = 0; i < 4; i++)
-        key.bytes[UUID_BYTES + i] = (uint8_t)((uint32_t)index >> (24 - 8 * i));
-    return key;
-}
-
-static struct bytes key_bytes(const struct partition_key *key)
-{
-    return bytes_of(key->bytes, sizeof(key->bytes));
-}
-
 struct shard *shard_home(struct broker *broker, struct uuid topic_id, int32_t index)
 {
     uint64_t high = 0;
@@ -186,9 +171,9 @@ void shard_deinit(struct shard *shard)
 
 struct hosted *shard_hosted(struct shard *shard, struct uuid topic_id, int32_t index)
 {
-    struct partition_key key = partition_key_of(topic_id, index);
+    struct partition_key key = {topic_id, index};
 
-    return map_get(&shard->hosted, key_bytes(&key));
+    return map_get(&shard->hosted, partition_key_bytes(&key));
 }
 
 struct partition *shard_find(struct shard *shard, struct uuid topic_id, int32_t index)
@@ -200,8 +185,8 @@ struct partition *shard_find(struct shard *shard, struct uuid topic_id, int32_t 
 
 enum err shard_lookup(struct shard *shard, struct uuid topic_id, int32_t index, struct partition **partition)
 {
-    struct partition_key key = partition_key_of(topic_id, index);
-    struct hosted *hosted = map_get(&shard->hosted, key_bytes(&key));
+    struct partition_key key = {topic_id, index};
+    struct hosted *hosted = map_get(&shard->hosted, partition_key_bytes(&key));
     const struct image_topic *topic = NULL;
 
     *partition = NULL;
@@ -354,12 +339,11 @@ static bool is_replica(const struct image_partition *partition, int32_t node_id)
 static void follow_topic(struct shard *shard, const struct image_topic *topic)
 {
     struct broker *broker = shard->broker;
-    struct log_config config;
-    bool resolved = false;
+    struct log_config *config = NULL;
 
     for (uint32_t i = 0; i < topic->partition_count; i++) {
         const struct image_partition *row = topic->partitions[i];
-        struct partition_key key = partition_key_of(topic->id, (int32_t)i);
+        struct partition_key key = {topic->id, (int32_t)i};
         struct hosted *hosted = NULL;
         enum err err = ERR_OK;
 
@@ -367,16 +351,16 @@ static void follow_topic(struct shard *shard, const struct image_topic *topic)
             dir_moves_forget_wish(shard, topic->name, (int32_t)i);
             continue;
         }
-        hosted = map_get(&shard->hosted, key_bytes(&key));
-        if (hosted == NULL && !resolved) {
-            shard_topic_config(shard, topic, &config);
-            resolved = true;
-        }
-        if (hosted == NULL)
-            err = hosting_begin(shard, topic, (int32_t)i, &config);
+        hosted = map_get(&shard->hosted, partition_key_bytes(&key));
+        if (hosted == NULL && config == NULL)
+            config = shard_share_config(shard, topic);
+        if (hosted == NULL && config == NULL)
+            err = ERR_NOMEM;
+        else if (hosted == NULL)
+            err = hosting_begin(shard, topic, (int32_t)i, config);
         else if (row->leader == broker->node_id)
             err = partition_set_leader_epoch(hosted->partition, row->leader_epoch);
-        hosted = map_get(&shard->hosted, key_bytes(&key));
+        hosted = map_get(&shard->hosted, partition_key_bytes(&key));
         if (hosted != NULL) {
             hosted->leads = row->leader == broker->node_id;
             group_coordinators_follow(shard, hosted);
@@ -387,13 +371,14 @@ static void follow_topic(struct shard *shard, const struct image_topic *topic)
             log_error(&broker->log, "partition not followed topic=%.*s partition=%u err=%s", BYTES_PRINTF(topic->name),
                       i, err_name(err));
     }
+    log_config_drop(config);
 }
 
 static void forget_topic(struct shard *shard, const struct image_topic *topic)
 {
     for (uint32_t i = 0; i < topic->partition_count; i++) {
-        struct partition_key key = partition_key_of(topic->id, (int32_t)i);
-        struct hosted *hosted = map_get(&shard->hosted, key_bytes(&key));
+        struct partition_key key = {topic->id, (int32_t)i};
+        struct hosted *hosted = map_get(&shard->hosted, partition_key_bytes(&key));
 
         if (hosted != NULL)
             hosting_end(shard, hosted, true);

@@ -36,26 +36,25 @@
 struct broker;
 struct shard;
 
-enum { PARTITION_KEY_BYTES = UUID_BYTES + 4 };
-
 /* A partition's key in maps. */
 struct partition_key {
-    uint8_t bytes[PARTITION_KEY_BYTES];
+    struct uuid topic_id;
+    int32_t index;
 };
-struct partition_key partition_key_of(struct uuid topic_id, int32_t index);
+static inline struct bytes partition_key_bytes(const struct partition_key *key)
+{
+    _Static_assert(sizeof(*key) == UUID_BYTES + sizeof(key->index), "there is nothing between and behind them");
+    return bytes_of(key, sizeof(*key));
+}
 
 /* A partition that lives here. */
 struct hosted {
     struct shard *shard;
     struct partition_key key;
-    struct uuid topic_id;
-    int32_t index;
+    uint32_t dir;                /* index of its log directory */
     struct partition *partition; /* NULL once it is being closed */
     struct partition_close close;
     struct group_coordinator *coordinator; /* NULL: none */
-    struct partition_wait hasten;          /* its coordinator was asked for before it was loaded */
-    bool hastened;
-    uint32_t dir;                    /* index of its log directory */
     bool loading;                    /* its files are still being opened */
     bool failed;                     /* it could not be opened */
     bool leads;                      /* this node leads it, as of the image */
@@ -182,8 +181,9 @@ void shard_storage_failed(void *context, const char *log_dir, enum err err);
 bool shard_knows(const struct shard *shard, int64_t version);
 /* Runs parked->run once it does. */
 void shard_park(struct shard *shard, struct shard_parked *parked);
-/* A topic's settings as they stand in the shard's image (shard_configs.c). */
-void shard_topic_config(struct shard *shard, const struct image_topic *topic, struct log_config *config);
+/* A topic's settings as they stand in the shard's image, for its partitions that come to live here; NULL without
+ * memory (shard_configs.c). */
+struct log_config *shard_share_config(struct shard *shard, const struct image_topic *topic) MUST_CHECK;
 /* Settings changed: topics that live here, and what the shard has of its own. is_home: it has partitions. is_first: it
  * had no image before. */
 void shard_follow_configs(struct shard *shard, const struct image_delta *delta, bool is_home, bool is_first);

@@ -4,7 +4,7 @@
 #include "broker/dynamic_config.h"
 #include "broker/topic_config.h"
 
-void shard_topic_config(struct shard *shard, const struct image_topic *topic, struct log_config *config)
+static void topic_config(struct shard *shard, const struct image_topic *topic, struct log_config *config)
 {
     const struct image_configs *own = image_configs(shard->image, CONFIG_TOPIC, topic->name);
 
@@ -12,11 +12,19 @@ void shard_topic_config(struct shard *shard, const struct image_topic *topic, st
                          topic_is_internal(topic->name), config);
 }
 
+struct log_config *shard_share_config(struct shard *shard, const struct image_topic *topic)
+{
+    struct log_config config;
+
+    topic_config(shard, topic, &config);
+    return log_config_share(&config);
+}
+
 static void set_config(struct shard *shard, const struct image_topic *topic)
 {
     struct log_config config;
 
-    shard_topic_config(shard, topic, &config);
+    topic_config(shard, topic, &config);
     for (uint32_t i = 0; i < topic->partition_count; i++) {
         struct partition *partition = shard_find(shard, topic->id, (int32_t)i);
 

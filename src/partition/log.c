@@ -30,6 +30,7 @@ void log_free(struct partition_log *log)
     log_journal_free(log);
     epoch_cache_deinit(&log->epochs);
     producer_state_deinit(&log->producers);
+    log_config_drop(log->config);
     mem_free(log->dir);
     mem_free(log->topic);
     mem_free(log);
@@ -71,7 +72,7 @@ bool log_is_segment_base(const struct partition_log *log, int64_t offset)
 
 bool log_gaps_are_allowed(const struct partition_log *log, int64_t offset)
 {
-    return log->config.cleanup_compact || offset < log->cleaned_offset;
+    return log->config->cleanup_compact || offset < log->cleaned_offset;
 }
 
 enum err log_segments_room_make(struct partition_log *log)
@@ -124,10 +125,10 @@ static int64_t sync_interval_ns(const struct partition_log *log)
 /* When what lies above synced_offset is to be synced, for flush.ms. */
 static int64_t flush_due_ns(const struct partition_log *log)
 {
-    if (log->end_offset == log->synced_offset || log->config.flush_ms >= INT64_MAX / 1000000 ||
-        log->unpromised_since_ns > INT64_MAX - log->config.flush_ms * 1000000)
+    if (log->end_offset == log->synced_offset || log->config->flush_ms >= INT64_MAX / 1000000 ||
+        log->unpromised_since_ns > INT64_MAX - log->config->flush_ms * 1000000)
         return INT64_MAX;
-    return log->unpromised_since_ns + log->config.flush_ms * 1000000;
+    return log->unpromised_since_ns + log->config->flush_ms * 1000000;
 }
 
 static int64_t idle_ns(const struct partition_log *log)
@@ -222,8 +223,8 @@ void partition_log_adopt(struct partition_log *log)
     log->timer.fired = timer_fired;
     log->last_use_ns = loop_now_ns(log->env->loop);
     log->expired_ns = log->last_use_ns;
-    if (log->segment_count > 0 && log->config.segment_jitter_ms > 0)
-        log_last_segment(log)->jitter_ms = (int64_t)rng_below(log->env->rng, (uint64_t)log->config.segment_jitter_ms);
+    if (log->segment_count > 0 && log->config->segment_jitter_ms > 0)
+        log_last_segment(log)->jitter_ms = (int64_t)rng_below(log->env->rng, (uint64_t)log->config->segment_jitter_ms);
     if (log->unsynced_bytes >
         0) /* what recovery found above the recovery point; at once where old journals wait for it */
         log->unsynced_since_ns = log->last_use_ns - (log->unsettled == NULL ? 0 : sync_interval_ns(log));
@@ -399,17 +400,23 @@ enum err partition_log_assign_epoch(struct partition_log *log, int32_t epoch)
 
 const struct log_config *partition_log_config(const struct partition_log *log)
 {
-    return &log->config;
+    return log->config;
 }
 
 void partition_log_set_config(struct partition_log *log, const struct log_config *config)
 {
-    log->config = *config;
+    *log->config = *config;
     if (log->adopted) {
         log_dirty_count(log); /* what is asked for is no group's */
         log_sync_go_on(log);
         log_timer_set(log);
     }
+}
+
+void partition_log_share_config(struct partition_log *log, struct log_config *shared)
+{
+    log_config_drop(log->config);
+    log->config = shared;
 }
 
 void partition_log_on_change(struct partition_log *log, void (*changed)(void *context), void *context)

@@ -390,7 +390,10 @@ void partition_log_epoch_end(const struct partition_log *log, int32_t epoch, int
 MUST_CHECK enum err partition_log_assign_epoch(struct partition_log *log, int32_t epoch);
 
 const struct log_config *partition_log_config(const struct partition_log *log);
+/* All that share it have it from here on, but each is to be told. */
 void partition_log_set_config(struct partition_log *log, const struct log_config *config);
+/* In place of its own copy; takes the caller's part in it. Before the log is adopted. */
+void partition_log_share_config(struct partition_log *log, struct log_config *shared);
 /* The directory has failed: everything from here on is ERR_KAFKA_STORAGE_ERROR. */
 void partition_log_fail(struct partition_log *log, enum err err);
 /* Called when end or synced offset moved, or the log failed; on the home reactor, not from within partition_log_append.

@@ -93,8 +93,8 @@ static void segment_begin(struct partition_log *log, struct log_append_job *job)
 {
     struct segment *segment = job->made;
 
-    if (log->config.segment_jitter_ms > 0)
-        segment->jitter_ms = (int64_t)rng_below(log->env->rng, (uint64_t)log->config.segment_jitter_ms);
+    if (log->config->segment_jitter_ms > 0)
+        segment->jitter_ms = (int64_t)rng_below(log->env->rng, (uint64_t)log->config->segment_jitter_ms);
     segment->indexed = true;
     log_segment_add(log, segment);
     job->made = NULL;
@@ -357,7 +357,7 @@ static void run_book(struct partition_log *log, struct segment *segment, const s
 
     while (rest.size > 0) {
         batch_header_read(rest.data, &header);
-        segment_book(segment, &header, segment->size, log->config.index_interval_bytes);
+        segment_book(segment, &header, segment->size, log->config->index_interval_bytes);
         if (producer_state_apply(&log->producers, &header, bytes_of(rest.data, header.size), &ended))
             log_note_ended(segment, &ended);
         rest = bytes_of(rest.data + header.size, rest.size - header.size);
@@ -409,7 +409,7 @@ static bool append_one(struct partition_log *log, struct log_append *op)
     op->err = log->failed ? ERR_KAFKA_STORAGE_ERROR : run_prepare(log, op, &run);
     if (op->err != ERR_OK)
         return true;
-    if (op->size > (uint64_t)log->config.segment_bytes || op->size > SEGMENT_BYTES_MAX ||
+    if (op->size > (uint64_t)log->config->segment_bytes || op->size > SEGMENT_BYTES_MAX ||
         run.end_offset - 1 - run.first.base_offset > INT32_MAX) { /* no segment can hold it */
         op->err = ERR_RECORD_LIST_TOO_LARGE;
         return true;
@@ -418,7 +418,7 @@ static bool append_one(struct partition_log *log, struct log_append *op)
         op->err = log_segment_open(log, segment);
         return op->err != ERR_OK;
     }
-    if (segment == NULL || segment_is_full(segment, &log->config, op->size, run.max_timestamp, run.end_offset - 1,
+    if (segment == NULL || segment_is_full(segment, log->config, op->size, run.max_timestamp, run.end_offset - 1,
                                            clock_wall_ms(log->env->clock))) {
         op->err = segment_make(log, run.first.base_offset, true);
         return op->err != ERR_OK;

@@ -44,7 +44,7 @@ static enum err range_find(const struct partition_log *log, int64_t stable_offse
         return ERR_NOMEM;
     for (uint32_t i = 0; i < count; i++)
         source_fill(log, i, &(*sources)[i]);
-    clean_range_find(*sources, count, &log->config, log->start_offset, log->end_offset, log->cleaned_offset,
+    clean_range_find(*sources, count, log->config, log->start_offset, log->end_offset, log->cleaned_offset,
                      stable_offset, now_ms, range);
     return ERR_OK;
 }
@@ -57,14 +57,14 @@ void partition_log_look_cleanable(const struct partition_log *log, int64_t stabl
 
     *cleanable = (struct log_cleanable){0};
     if (log->cleaning != NULL || log->moving != NULL || log->closing != NULL || log->failed || log_is_held(log) ||
-        !log->config.cleanup_compact || loop_now_ns(log->env->loop) < log->clean_again_ns ||
+        !log->config->cleanup_compact || loop_now_ns(log->env->loop) < log->clean_again_ns ||
         (log->env->clock_guard != NULL && log->env->clock_guard->doubts) ||
         range_find(log, stable_offset, now_ms, &sources, &range) != ERR_OK)
         return;
     cleanable->dirty_bytes = range.dirty_bytes;
     cleanable->total_bytes = range.total_bytes;
     cleanable->ratio = clean_range_ratio(&range);
-    cleanable->is_due = clean_range_is_due(&range, &log->config);
+    cleanable->is_due = clean_range_is_due(&range, log->config);
     mem_free(sources);
 }
 
@@ -494,7 +494,7 @@ static enum err cleaning_make(struct partition_log *log, struct log_clean *op, s
     cleaning->pause.fired = pause_over;
     cleaning->log = log;
     cleaning->op = op;
-    cleaning->config = log->config;
+    cleaning->config = *log->config;
     err = range_find(log, op->stable_offset, op->now_ms, &cleaning->sources, &cleaning->range);
     if (err == ERR_OK)
         err = producers_take(cleaning);
@@ -511,7 +511,7 @@ static enum err cleaning_make(struct partition_log *log, struct log_clean *op, s
     cleaning->spec.first_dirty_offset = cleaning->range.first_dirty_offset;
     cleaning->spec.limit_offset = cleaning->range.limit_offset;
     cleaning->spec.now_ms = op->now_ms;
-    cleaning->spec.delete_retention_ms = log->config.delete_retention_ms;
+    cleaning->spec.delete_retention_ms = log->config->delete_retention_ms;
     cleaning->spec.map_bytes_max = op->map_bytes_max;
     cleaning->spec.map_load = op->map_load;
     cleaning->spec.keys_expected = (uint64_t)(cleaning->range.limit_offset - cleaning->range.first_dirty_offset);

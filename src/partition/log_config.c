@@ -1,6 +1,44 @@
 #include "partition/log_config.h"
 
+#include "base/assert.h"
 #include "base/limits.h"
+#include "base/list.h"
+#include "base/mem.h"
+
+struct shared_config {
+    uint32_t holders;
+    struct log_config config;
+};
+
+static struct shared_config *shared_of(struct log_config *config)
+{
+    return LIST_ENTRY(config, struct shared_config, config);
+}
+
+struct log_config *log_config_share(const struct log_config *config)
+{
+    struct shared_config *made = mem_alloc(sizeof(*made));
+
+    if (made == NULL)
+        return NULL;
+    *made = (struct shared_config){.holders = 1, .config = *config};
+    return &made->config;
+}
+
+struct log_config *log_config_keep(struct log_config *shared)
+{
+    shared_of(shared)->holders++;
+    return shared;
+}
+
+void log_config_drop(struct log_config *shared)
+{
+    if (shared == NULL)
+        return;
+    assert(shared_of(shared)->holders > 0);
+    if (--shared_of(shared)->holders == 0)
+        mem_free(shared_of(shared));
+}
 
 void log_config_init(struct log_config *config)
 {

@@ -1,14 +1,17 @@
 /*
  * log_config: what a topic's configuration says about its logs, in Kafka's units and with Kafka's defaults. A value
- * type: each log holds its copy, replaced as a whole when the topic's configuration changes.
+ * type, replaced as a whole when the topic's configuration changes. The logs of a topic that have one home share a copy:
+ * thousands of idle ones do not hold it each.
  *
- * Threads  none of its own.
+ * Threads  none of its own; a shared copy is its holders', who have one home.
  */
 #ifndef OTTLA_PARTITION_LOG_CONFIG_H
 #define OTTLA_PARTITION_LOG_CONFIG_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/err.h"
 
 enum log_timestamp_type { LOG_CREATE_TIME, LOG_APPEND_TIME };
 
@@ -51,5 +54,11 @@ struct log_config {
 
 /* Kafka's defaults. */
 void log_config_init(struct log_config *config);
+
+/* A copy on the heap, with one holder; NULL without memory. */
+struct log_config *log_config_share(const struct log_config *config) MUST_CHECK;
+struct log_config *log_config_keep(struct log_config *shared);
+/* The last one frees it. NULL does nothing. */
+void log_config_drop(struct log_config *shared);
 
 #endif

@@ -148,7 +148,7 @@ enum err log_segment_open(struct partition_log *log, struct segment *segment)
     job->segment = segment;
     job->base_offset = segment->base_offset;
     job->size = segment->size;
-    job->index_interval_bytes = log->config.index_interval_bytes;
+    job->index_interval_bytes = log->config->index_interval_bytes;
     job->writable = segment == log_last_segment(log);
     job->has_aborted = segment->aborted != NULL && segment->aborted->absent;
     job->end_offset = segment->end_offset;

@@ -213,7 +213,7 @@ static void find_on(struct partition_log *log, struct log_find *op)
     job->base_offset = segment->base_offset;
     job->end_offset = segment->end_offset;
     job->size = segment->size;
-    job->index_interval_bytes = log->config.index_interval_bytes;
+    job->index_interval_bytes = log->config->index_interval_bytes;
     job->file = segment->file == NULL ? NULL : fs_file_keep(segment->file);
     job->timestamp = op->wanted_timestamp;
     job->offset_min = first_offset(log, op->timestamp == LOG_FIND_MAX_TIMESTAMP);

@@ -25,9 +25,9 @@ struct partition_log {
     const struct partition_env *env;
     char *dir; /* path of the partition's directory */
     char *topic;
-    int32_t partition;
     struct uuid topic_id;
-    struct log_config config;
+    int32_t partition;
+    struct log_config *config; /* a holder of it */
 
     struct segment **segments; /* ascending; the last is the one appended to */
     uint32_t segment_count;
@@ -43,47 +43,32 @@ struct partition_log {
 
     struct list appends; /* that queue */
     struct log_append_job *append_job;
-    struct dir_relief relief; /* of the append that finds no room */
-    bool essential;
-    bool draining; /* the queue is being worked on: nested calls only add to it */
 
     struct list syncs; /* that wait */
     struct log_sync_job *sync_job;
     struct log_journal *journal; /* NULL until something was given to the journal */
     atomic_uint *unsettled;      /* of the directory; NULL: it was told, or nobody asks */
     int64_t found_end;           /* where the log ended when it was opened */
-    bool placed;                 /* the directory and whose it is are certain to be there after a power cut */
-    bool names_changed;          /* files were made in dir since its last sync */
-    bool dir_is_new;             /* made by this opening */
-    bool parent_unsynced;        /* the log directory's entry for dir may not be synced yet */
-    bool topic_id_unsynced;      /* partition.metadata was written and not yet synced */
-    bool sync_has_tails;         /* the present sync writes index entries: nobody else may */
     uint64_t anchor_bytes;       /* written since the last anchor */
     uint64_t unsynced_bytes;     /* that the segments lack */
     int64_t counted_bytes;       /* of those, in the directory's count for this log */
     int64_t lent_bytes;          /* of those, which the sync under way counts */
     uint64_t unpushed_bytes;     /* written since the last push */
-    bool pushing;
     struct dirty_waiter dirty_waiter;
     struct list_node by_dirty; /* in env->sync_group while there are any */
-    bool sync_waits;           /* it is due, and waits for the group */
     int64_t unsynced_since_ns;
     int64_t unpromised_since_ns; /* of what lies above synced_offset */
 
     struct damage damage;              /* ranges that are not served */
     struct log_damage_job *damage_job; /* writes them down */
-    bool damage_unwritten;
-    uint32_t damage_told; /* ranges that were reported before the log was adopted */
+    struct log_rate damage_rate;       /* of lines that a reader causes by asking again */
 
-    struct list reads;      /* that wait for a segment's file */
-    struct list finds;      /* that wait for segments to be replaced */
-    struct list lookups;    /* of aborted transactions, that wait for an index */
-    bool lookup_is_running; /* a job loads one */
-    bool has_aborted;       /* some segment may have aborted transactions */
+    struct list reads;   /* that wait for a segment's file */
+    struct list finds;   /* that wait for segments to be replaced */
+    struct list lookups; /* of aborted transactions, that wait for an index */
 
     struct log_removal *removal; /* of segments; NULL: nothing is to be done */
-    bool roll_wanted;            /* before the next append, or without any */
-    int64_t retain_limit;        /* that roll is for a retention up to here; -1: it is not */
+    int64_t retain_limit;        /* the wanted roll is for a retention up to here; -1: it is not */
 
     struct log_truncation *truncation; /* that waits or is under way */
     int64_t truncated_until;           /* a recovery point above the cut may be told up to this one; -1: none may */
@@ -94,24 +79,39 @@ struct partition_log {
     int64_t unopened_offset;           /* of the batch that was last said not to be opened; -1 */
     int64_t unwalked_offset;           /* up to here it has been said which segments cannot be walked; -1 */
 
-    uint32_t jobs; /* under way; the log is freed when there are none */
     struct partition_log_close *closing;
-    bool deleting;
-    bool close_running; /* its last job: no other begins */
-    bool adopted;
-    bool failed;
-    bool change_pending;
-    struct log_rate damage_rate; /* of lines that a reader causes by asking again */
-
     struct loop_timer timer;
     struct list_node by_use; /* in env->files while files are open */
-    uint32_t open_files;
-    bool giving_back; /* a job is about to close the files */
     int64_t last_use_ns;
     int64_t expired_ns; /* when silent producers were last forgotten */
-
     void (*changed)(void *context);
     void *changed_context;
+
+    /* Small ones, together: thousands of idle logs do not hold the gaps between them. */
+    uint32_t jobs; /* under way; the log is freed when there are none */
+    uint32_t open_files;
+    uint32_t damage_told;    /* ranges that were reported before the log was adopted */
+    struct dir_relief relief; /* of the append that finds no room */
+    bool essential;
+    bool adopted;
+    bool failed;
+    bool deleting;
+    bool close_running; /* its last job: no other begins */
+    bool draining;      /* the queue of appends is being worked on: nested calls only add to it */
+    bool change_pending;
+    bool roll_wanted;       /* before the next append, or without any */
+    bool giving_back;       /* a job is about to close the files */
+    bool placed;            /* the directory and whose it is are certain to be there after a power cut */
+    bool names_changed;     /* files were made in dir since its last sync */
+    bool dir_is_new;        /* made by this opening */
+    bool parent_unsynced;   /* the log directory's entry for dir may not be synced yet */
+    bool topic_id_unsynced; /* partition.metadata was written and not yet synced */
+    bool sync_waits;        /* it is due, and waits for the group */
+    bool sync_has_tails;    /* the present sync writes index entries: nobody else may */
+    bool pushing;
+    bool damage_unwritten;
+    bool lookup_is_running; /* a job loads one */
+    bool has_aborted;       /* some segment may have aborted transactions */
 };
 
 /* --- log.c --- */

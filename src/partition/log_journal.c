@@ -67,7 +67,7 @@ static const struct journal_client_ops ops = {.written = written, .sync = sync_s
 static bool gains(const struct partition_log *log)
 {
     return log->env->journal != NULL &&
-           (log->config.flush_messages <= JOURNAL_FLUSH_MESSAGES_MAX || log->config.flush_ms <= JOURNAL_FLUSH_MS_MAX);
+           (log->config->flush_messages <= JOURNAL_FLUSH_MESSAGES_MAX || log->config->flush_ms <= JOURNAL_FLUSH_MS_MAX);
 }
 
 static struct log_journal *journal_of(struct partition_log *log)

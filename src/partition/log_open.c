@@ -254,7 +254,7 @@ static enum err sealed_load(struct partition_log *log, struct segment *segment, 
     if (segment->size == 0)
         return ERR_OK;
     /* What has yet to be compacted is as old as its first batch; of the others nobody asks. */
-    if (log->config.cleanup_compact && next_base > log->cleaned_offset)
+    if (log->config->cleanup_compact && next_base > log->cleaned_offset)
         err = segment_load_first_timestamp(segment, log->env->fs, log->dir);
     log_path_segment(&path, log->dir, segment->base_offset, SEGMENT_TIME_INDEX);
     if (err == ERR_OK)
@@ -281,8 +281,8 @@ static enum err sealed_load(struct partition_log *log, struct segment *segment, 
         /* Walked instead. Where that fails too, reads of it will say what is wrong. */
         segment->size = 0;
         segment->end_offset = segment->base_offset;
-        err = segment_load(segment, log->env->fs, log->dir, log->config.index_interval_bytes,
-                           log->config.cleanup_compact);
+        err = segment_load(segment, log->env->fs, log->dir, log->config->index_interval_bytes,
+                           log->config->cleanup_compact);
         segment_drop_indexes(segment);
         segment->size = size_there;
         segment->end_offset = next_base;
@@ -339,8 +339,8 @@ static enum err segments_load(struct opening *opening)
             err = sealed_load(log, segment, found->segments[i + 1]);
         } else {
             segment->size = 0;
-            err = segment_load(segment, log->env->fs, log->dir, log->config.index_interval_bytes,
-                               log->config.cleanup_compact);
+            err = segment_load(segment, log->env->fs, log->dir, log->config->index_interval_bytes,
+                               log->config->cleanup_compact);
             segment_drop_indexes(segment);
             segment->settled = true;
             if (err == ERR_DAMAGED) { /* the mark said clean, the bytes do not */
@@ -475,7 +475,6 @@ static enum err log_new(const struct partition_env *env, const struct partition_
     log->env = env;
     log->partition = spec->partition;
     log->topic_id = spec->topic_id;
-    log->config = spec->config;
     log->essential = spec->essential;
     log->unsettled = spec->unsettled;
     log->snapshot_offset = -1;
@@ -495,7 +494,8 @@ static enum err log_new(const struct partition_env *env, const struct partition_
     producer_state_init(&log->producers, rng_u64(env->rng));
     log->dir = mem_copy_text(path.text, strlen(path.text));
     log->topic = mem_copy_text(spec->topic.data, spec->topic.size);
-    if (log->dir == NULL || log->topic == NULL) {
+    log->config = log_config_share(&spec->config);
+    if (log->dir == NULL || log->topic == NULL || log->config == NULL) {
         log_free(log);
         return ERR_NOMEM;
     }
@@ -512,7 +512,7 @@ static enum err recovered_sync(const struct opening *opening)
     enum err err = ERR_OK;
 
     if (log->segments_synced == log->end_offset ||
-        (log->config.flush_messages == INT64_MAX &&
+        (log->config->flush_messages == INT64_MAX &&
          (opening->spec->clean || opening->spec->trust != LOG_TRUST_REWRITE)))
         return ERR_OK;
     err = log_sync_plan_make(log, LOG_SYNC_PLAIN, &plan);

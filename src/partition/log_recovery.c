@@ -126,7 +126,7 @@ static enum err recover_one(struct opening *opening, struct segment *segment, in
 {
     struct partition_log *log = opening->log;
     const struct segment_recovery how = {
-        .index_interval_bytes = log->config.index_interval_bytes,
+        .index_interval_bytes = log->config->index_interval_bytes,
         .gaps_allowed = log_gaps_are_allowed(log, segment->base_offset),
         .synced_offset = synced_offset(opening),
         .tail_offset = opening->spec->recovery_point,

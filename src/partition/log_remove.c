@@ -231,7 +231,7 @@ static void removal_done(struct loop_job *base)
 
 int64_t log_delete_delay_ns(const struct partition_log *log)
 {
-    int64_t delay_ms = log->config.file_delete_delay_ms;
+    int64_t delay_ms = log->config->file_delete_delay_ms;
 
     if (dir_space_refuses(log->env->space))
         return 0;

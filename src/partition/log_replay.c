@@ -56,7 +56,7 @@ static enum err segment_provide(struct adding *adding, const struct batch_header
     struct partition_log *log = adding->log;
     struct segment *last = log_last_segment(log);
 
-    if (last == NULL || segment_is_full(last, &log->config, header->size, header->max_timestamp,
+    if (last == NULL || segment_is_full(last, log->config, header->size, header->max_timestamp,
                                         batch_last_offset(header), clock_wall_ms(log->env->clock)))
         return segment_begin(adding, header->base_offset);
     return adding->file == NULL ? file_open(adding, last->base_offset, 0) : ERR_OK;
@@ -77,7 +77,7 @@ static enum err batch_add(struct adding *adding, const struct batch_header *head
         err = ERR_NO_SPACE;
     if (err != ERR_OK)
         return err;
-    segment_book(segment, header, segment->size, log->config.index_interval_bytes);
+    segment_book(segment, header, segment->size, log->config->index_interval_bytes);
     log->end_offset = segment->end_offset;
     adding->last_epoch = header->leader_epoch;
     adding->replayed->batches++;

@@ -61,9 +61,9 @@ static uint32_t count_by_size(const struct partition_log *log, int64_t limit)
     uint64_t over = 0;
     uint32_t count = 0;
 
-    if (log->config.retention_bytes < 0 || log->size < (uint64_t)log->config.retention_bytes)
+    if (log->config->retention_bytes < 0 || log->size < (uint64_t)log->config->retention_bytes)
         return 0;
-    over = log->size - (uint64_t)log->config.retention_bytes;
+    over = log->size - (uint64_t)log->config->retention_bytes;
     while (count < log->segment_count && is_below(log, count, limit) && log->segments[count]->size <= over) {
         over -= log->segments[count]->size;
         count++;
@@ -77,13 +77,13 @@ static uint32_t count_by_age(const struct partition_log *log, uint32_t first, in
 {
     uint32_t count = first;
 
-    if (log->config.retention_ms < 0)
+    if (log->config->retention_ms < 0)
         return 0;
     while (count < log->segment_count && is_below(log, count, limit)) {
         const struct segment *segment = log->segments[count];
         int64_t newest_ms = segment->max_timestamp >= 0 ? segment->max_timestamp : segment->modified_ms;
 
-        if (newest_ms > now_ms || now_ms - newest_ms <= log->config.retention_ms)
+        if (newest_ms > now_ms || now_ms - newest_ms <= log->config->retention_ms)
             break;
         count++;
     }
@@ -120,7 +120,7 @@ void partition_log_retain(struct partition_log *log, int64_t limit)
         return;
     log->retain_limit = -1;
     log_remove_below_start(log);
-    if (!log->config.cleanup_delete)
+    if (!log->config->cleanup_delete)
         return;
     by_size = count_by_size(log, limit);
     if (log_trusts_wall_clock(log))

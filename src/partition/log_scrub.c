@@ -183,7 +183,7 @@ void partition_log_scrub(struct partition_log *log, struct log_scrub *op)
     job->size = segment->size;
     job->next_offset = op->next_offset;
     job->bytes_max = op->bytes_max;
-    job->gaps_allowed = log->config.cleanup_compact;
+    job->gaps_allowed = log->config->cleanup_compact;
     log_segment_use(segment);
     log_job_started(log);
     loop_submit(log->env->loop, &job->job);

@@ -391,7 +391,7 @@ static bool bytes_are_due(const struct partition_log *log)
 
 bool log_sync_is_asked_for(const struct partition_log *log)
 {
-    return log->config.flush_messages != INT64_MAX || log->config.flush_ms != INT64_MAX;
+    return log->config->flush_messages != INT64_MAX || log->config->flush_ms != INT64_MAX;
 }
 
 /* Somebody waits, or as many records as flush.messages lie there (Kafka counts offsets), or for flush.ms. */
@@ -401,9 +401,9 @@ static bool is_asked_for_now(const struct partition_log *log)
         return true;
     if (log->end_offset == log->synced_offset)
         return false;
-    return log->end_offset - log->synced_offset >= log->config.flush_messages ||
-           (log->config.flush_ms != INT64_MAX &&
-            loop_now_ns(log->env->loop) - log->unpromised_since_ns >= log->config.flush_ms * 1000000);
+    return log->end_offset - log->synced_offset >= log->config->flush_messages ||
+           (log->config->flush_ms != INT64_MAX &&
+            loop_now_ns(log->env->loop) - log->unpromised_since_ns >= log->config->flush_ms * 1000000);
 }
 
 void log_sync_go_on(struct partition_log *log)

@@ -436,7 +436,7 @@ static enum err prepare(struct partition_log *log, struct log_truncation *job)
         .topic = bytes_of_text(log->topic),
         .partition = log->partition,
         .topic_id = log->topic_id,
-        .config = log->config,
+        .config = *log->config,
         .start_offset = log->start_offset,
         .clean = true,
         .essential = log->essential,

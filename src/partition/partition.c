@@ -187,10 +187,11 @@ static void loading_release(struct partition *partition)
     }
 }
 
-static enum err take_log(struct partition *partition, struct partition_log *log, const struct partition_load *job)
+static enum err take_log(struct partition *partition, struct partition_log *log, struct partition_load *job)
 {
     partition->log = log;
-    partition_log_set_config(log, &job->config);
+    partition_log_share_config(log, job->config);
+    job->config = NULL;
     partition_log_adopt(log);
     partition_log_on_change(log, log_changed, partition);
     watermark_set(partition, high_watermark_of(partition));
@@ -229,15 +230,20 @@ static void load_submit(struct partition *partition)
     loads_go_on(files);
 }
 
-void partition_load_await(struct partition *partition, struct list *list, struct list_node *node)
+void partition_hasten(struct partition *partition)
 {
     struct partition_load *load = partition->load;
 
-    list_add_last(list, node);
-    if (!list_node_is_linked(&load->waiting))
+    if (load == NULL || !list_node_is_linked(&load->waiting))
         return;
     list_remove(&load->waiting);
     list_add_first(&partition->env->files->loads_waiting, &load->waiting);
+}
+
+void partition_load_await(struct partition *partition, struct list *list, struct list_node *node)
+{
+    list_add_last(list, node);
+    partition_hasten(partition);
 }
 
 static void load_again(struct loop_timer *timer)
@@ -268,6 +274,7 @@ static bool load_later(struct partition *partition)
 
 static void load_free(struct partition *partition)
 {
+    log_config_drop(partition->load->config);
     slab_give_back(&partition->env->files->loads, partition->load);
     partition->load = NULL;
 }
@@ -298,8 +305,8 @@ static void load_done(struct loop_job *base)
         partition_log_fail(partition->log, ERR_IO);
     if (err == ERR_IO && partition->env->storage_failed != NULL)
         partition->env->storage_failed(partition->env->context, partition->env->log_dir, err);
-    if (partition->ready != NULL)
-        partition->ready(partition->ready_context, partition, err);
+    if (job->ready != NULL)
+        job->ready(job->ready_context, partition, err);
     if (partition->state == PARTITION_GONE) /* closing: the load has gone */
         return;
     loading_release(partition);
@@ -308,24 +315,34 @@ static void load_done(struct loop_job *base)
     watches_tell(partition);
 }
 
-static enum err load_start(struct partition *partition, const struct partition_spec *spec)
+static enum err load_start(struct partition *partition, const struct partition_spec *spec, partition_ready_fn *ready,
+                           void *context)
 {
     struct slab *loads = &partition->env->files->loads;
     struct partition_load *job = NULL;
+    struct log_config *config = NULL;
 
     if (loads->piece_bytes == 0)
         slab_init(loads, sizeof(*job));
-    job = slab_take(loads);
-    if (job == NULL)
+    config = spec->shared == NULL ? log_config_share(&spec->config) : log_config_keep(spec->shared);
+    if (config == NULL)
         return ERR_NOMEM;
+    job = slab_take(loads);
+    if (job == NULL) {
+        log_config_drop(config);
+        return ERR_NOMEM;
+    }
+    job->config = config;
+    job->ready = ready;
+    job->ready_context = context;
     job->job.run = load_run;
     job->job.done = load_done;
     job->partition = partition;
     job->spec = (struct partition_log_spec){
-        .topic = bytes_of(partition->topic, partition->topic_size),
+        .topic = bytes_of_text(partition->topic),
         .partition = partition->index,
         .topic_id = partition->topic_id,
-        .config = spec->config,
+        .config = *config,
         .recovery_point = spec->recovery_point,
         .start_offset = spec->start_offset,
         .cleaned_offset = spec->cleaned_offset,
@@ -341,7 +358,6 @@ static enum err load_start(struct partition *partition, const struct partition_s
         memcpy(job->from_copy, spec->from_copy.data, spec->from_copy.size);
         job->spec.from_copy = bytes_of(job->from_copy, spec->from_copy.size);
     }
-    job->config = spec->config;
     list_node_init(&job->waiting);
     list_init(&job->appends);
     list_init(&job->reads);
@@ -364,18 +380,15 @@ enum err partition_new(const struct partition_env *env, const struct partition_s
     made->env = env;
     made->state = PARTITION_LOADING;
     made->topic = mem_copy_text(spec->topic.data, spec->topic.size);
-    made->topic_size = spec->topic.size;
     made->topic_id = spec->topic_id;
     made->index = spec->index;
     made->leader_epoch = spec->leader_epoch;
     made->essential = spec->essential;
-    made->ready = ready;
-    made->ready_context = context;
     list_init(&made->acks);
     list_init(&made->watches_armed);
     list_init(&made->watches_told);
     if (made->topic != NULL)
-        err = load_start(made, spec);
+        err = load_start(made, spec, ready, context);
     if (err != ERR_OK) {
         partition_free(made);
         return err;
@@ -441,7 +454,7 @@ static void discard_start(struct partition *partition)
     job->job.run = discard_run;
     job->job.done = discard_done;
     job->partition = partition;
-    job->spec = (struct partition_log_spec){.topic = bytes_of(partition->topic, partition->topic_size),
+    job->spec = (struct partition_log_spec){.topic = bytes_of_text(partition->topic),
                                             .partition = partition->index,
                                             .topic_id = partition->topic_id};
     rng_fill(partition->env->rng, &job->unique, sizeof(job->unique));
@@ -540,24 +553,7 @@ int64_t partition_readable_end(const struct partition *partition, enum partition
     return isolation == PARTITION_READ_COMMITTED ? partition_last_stable_offset(partition) : partition->high_watermark;
 }
 
-/* --- facts and changes --- */
-
-enum err partition_epoch_end(const struct partition *partition, int32_t current_leader_epoch, int32_t epoch,
-                             int32_t *found_epoch, int64_t *end_offset)
-{
-    enum err err = partition_check(partition, current_leader_epoch);
-
-    *found_epoch = -1;
-    *end_offset = -1;
-    if (err == ERR_OK)
-        partition_log_epoch_end(partition->log, epoch, found_epoch, end_offset);
-    return err;
-}
-
-int64_t partition_cleaned_offset(const struct partition *partition)
-{
-    return partition->log == NULL ? -1 : partition_log_cleaned_offset(partition->log);
-}
+/* --- changes --- */
 
 void partition_look_cleanable(const struct partition *partition, int64_t now_ms, struct log_cleanable *cleanable)
 {
@@ -575,8 +571,8 @@ void partition_clean(struct partition *partition, struct log_clean *op)
 
 void partition_set_config(struct partition *partition, const struct log_config *config)
 {
-    if (partition->load != NULL)
-        partition->load->config = *config;
+    if (partition->load != NULL && partition->load->config != NULL)
+        *partition->load->config = *config;
     if (partition->state == PARTITION_READY) {
         partition_log_set_config(partition->log, config);
         log_changed(partition); /* flush.messages may have let the watermark go */

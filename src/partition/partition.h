@@ -35,6 +35,7 @@ struct partition_spec {
     int32_t index;
     int32_t leader_epoch;
     struct log_config config;
+    struct log_config *shared; /* in its place: what partitions of the topic share, kept; NULL: nothing */
     /* From the log directory's checkpoint files (log_dir.h); leave zero for a partition that is new. */
     int64_t recovery_point;
     int64_t start_offset;
@@ -237,6 +238,8 @@ struct partition_wait {
     struct list_node node; /* the partition's */
 };
 void partition_when_ready(struct partition *partition, struct partition_wait *wait);
+/* Somebody waits for it elsewhere: it is loaded before those that nobody waits for. Nothing happens to one that is. */
+void partition_hasten(struct partition *partition);
 
 enum { PARTITION_DELETE_TO_HIGH_WATERMARK = -1 };
 /*

@@ -64,8 +64,7 @@ bool partition_is_gone(const struct partition *partition)
 
 struct bytes partition_topic(const struct partition *partition)
 {
-    return bytes_of(partition->log == NULL ? partition->topic : partition_log_topic(partition->log),
-                    partition->topic_size);
+    return bytes_of_text(partition->log == NULL ? partition->topic : partition_log_topic(partition->log));
 }
 
 struct uuid partition_topic_id(const struct partition *partition)
@@ -80,5 +79,22 @@ int32_t partition_index(const struct partition *partition)
 
 const struct log_config *partition_config(const struct partition *partition)
 {
-    return partition->log != NULL ? partition_log_config(partition->log) : &partition->load->config;
+    return partition->log != NULL ? partition_log_config(partition->log) : partition->load->config;
+}
+
+enum err partition_epoch_end(const struct partition *partition, int32_t current_leader_epoch, int32_t epoch,
+                             int32_t *found_epoch, int64_t *end_offset)
+{
+    enum err err = partition_check(partition, current_leader_epoch);
+
+    *found_epoch = -1;
+    *end_offset = -1;
+    if (err == ERR_OK)
+        partition_log_epoch_end(partition->log, epoch, found_epoch, end_offset);
+    return err;
+}
+
+int64_t partition_cleaned_offset(const struct partition *partition)
+{
+    return partition->log == NULL ? -1 : partition_log_cleaned_offset(partition->log);
 }

@@ -17,10 +17,9 @@ enum partition_state {
 
 struct partition {
     const struct partition_env *env;
-    struct partition_log *log; /* NULL while loading and where that failed */
-    enum partition_state state;
-    char *topic; /* until there is a log, which has one */
-    size_t topic_size;
+    struct partition_log *log;   /* NULL while loading and where that failed */
+    struct partition_load *load; /* NULL once there is a log */
+    char *topic;                 /* until there is a log, which has one */
     struct uuid topic_id;
     int32_t index;
     int32_t leader_epoch;
@@ -29,11 +28,9 @@ struct partition {
     int64_t told_start_offset; /* the log start that the watches have been told of */
     struct list watches_armed;
     struct list watches_told;
-    partition_ready_fn *ready;
-    void *ready_context;
     struct partition_close *closing;
+    enum partition_state state;
     bool deleting;
-    struct partition_load *load; /* NULL once there is a log */
     bool essential;
 };
 
@@ -46,7 +43,9 @@ struct partition_load {
     struct partition_log *log;
     struct partition_log_recovery recovery;
     enum err err;
-    struct log_config config; /* as of now: the log's once there is one */
+    partition_ready_fn *ready;
+    void *ready_context;
+    struct log_config *config; /* as of now; the log's once there is one: NULL here then */
     struct list appends;      /* operations that wait for the load */
     struct list reads;
     struct list offsets;
