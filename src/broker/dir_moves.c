@@ -95,8 +95,9 @@ static void commit(struct log_move *op)
     }
     move->deciding = true;
     dir_assign_forget(hosted);
-    move->assignment = (struct directory_assignment){
-        .topic_id = hosted->key.topic_id, .partition = hosted->key.index, .directory = shard->broker->dirs[move->to].id};
+    move->assignment = (struct directory_assignment){.topic_id = hosted->key.topic_id,
+                                                     .partition = hosted->key.index,
+                                                     .directory = shard->broker->dirs[move->to].id};
     move->call = (struct metadata_call){.home = shard->loop, .done = committed};
     move->call.request.type = CONTROLLER_ASSIGN_DIRECTORIES;
     move->call.request.arena = &move->arena;

@@ -168,8 +168,7 @@ static void opened(void *context, struct partition *partition, enum err err)
               BYTES_PRINTF(partition_topic(partition)), partition_index(partition), err_name(err));
 }
 
-enum err hosting_begin(struct shard *shard, const struct image_topic *topic, int32_t index,
-                       struct log_config *config)
+enum err hosting_begin(struct shard *shard, const struct image_topic *topic, int32_t index, struct log_config *config)
 {
     struct broker *broker = shard->broker;
     struct choice choice;

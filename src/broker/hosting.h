@@ -11,7 +11,8 @@
 
 #include "broker/shard.h"
 
-/* Begins to open it; config: shared with the topic's others, kept. ERR_NOMEM. ERR_BUSY: it is found in more directories than one, and the start has been ended. */
+/* Begins to open it; config: shared with the topic's others, kept. ERR_NOMEM. ERR_BUSY: it is found in more directories
+ * than one, and the start has been ended. */
 MUST_CHECK enum err hosting_begin(struct shard *shard, const struct image_topic *topic, int32_t index,
                                   struct log_config *config);
 /* Closes it, or deletes it. */

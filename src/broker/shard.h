@@ -55,11 +55,11 @@ struct hosted {
     struct partition *partition; /* NULL once it is being closed */
     struct partition_close close;
     struct group_coordinator *coordinator; /* NULL: none */
-    bool loading;                    /* its files are still being opened */
-    bool failed;                     /* it could not be opened */
-    bool leads;                      /* this node leads it, as of the image */
-    bool deleted;                    /* it goes because its topic went */
-    bool found;                      /* its files were there at the start */
+    bool loading;                          /* its files are still being opened */
+    bool failed;                           /* it could not be opened */
+    bool leads;                            /* this node leads it, as of the image */
+    bool deleted;                          /* it goes because its topic went */
+    bool found;                            /* its files were there at the start */
     struct partition_note *end_note; /* of the stop: its recovery point is the end once the close has synced all */
     struct list_node unassigned;     /* the metadata do not say yet where it lies */
     struct dir_move *move;           /* to another directory; NULL: none */

@@ -12,9 +12,10 @@ void log_free(struct partition_log *log)
 {
     if (log == NULL)
         return;
-    assert(log->jobs == 0 && list_is_empty(&log->appends) && list_is_empty(&log->reads) && list_is_empty(&log->syncs));
-    assert(list_is_empty(&log->finds));
-    assert(list_is_empty(&log->lookups));
+    assert(log->jobs == 0 && list_is_empty(&log->awake->appends) && list_is_empty(&log->awake->reads) &&
+           list_is_empty(&log->awake->syncs));
+    assert(list_is_empty(&log->awake->finds));
+    assert(list_is_empty(&log->awake->lookups));
     assert(log->moving == NULL && log->cleaning == NULL);
     if (log->adopted)
         loop_timer_stop(log->env->loop, &log->timer);
@@ -30,6 +31,7 @@ void log_free(struct partition_log *log)
     log_journal_free(log);
     epoch_cache_deinit(&log->epochs);
     producer_state_deinit(&log->producers);
+    log_awake_free(log);
     log_config_drop(log->config);
     mem_free(log->dir);
     mem_free(log->topic);
@@ -126,9 +128,9 @@ static int64_t sync_interval_ns(const struct partition_log *log)
 static int64_t flush_due_ns(const struct partition_log *log)
 {
     if (log->end_offset == log->synced_offset || log->config->flush_ms >= INT64_MAX / 1000000 ||
-        log->unpromised_since_ns > INT64_MAX - log->config->flush_ms * 1000000)
+        log->awake->unpromised_since_ns > INT64_MAX - log->config->flush_ms * 1000000)
         return INT64_MAX;
-    return log->unpromised_since_ns + log->config->flush_ms * 1000000;
+    return log->awake->unpromised_since_ns + log->config->flush_ms * 1000000;
 }
 
 static int64_t idle_ns(const struct partition_log *log)
@@ -147,15 +149,16 @@ void log_timer_set(struct partition_log *log)
 
     if (!log->adopted || log->closing != NULL || log->failed || log_is_held(log))
         return;
-    if ((log->unsynced_bytes > 0 || !list_is_empty(&log->syncs)) && log->sync_job == NULL && !log->sync_waits)
-        due = log->unsynced_since_ns + sync_interval_ns(log);
-    if (log->sync_job == NULL && flush_due_ns(log) < due) {
+    if ((log->awake->unsynced_bytes > 0 || !list_is_empty(&log->awake->syncs)) && log->awake->sync_job == NULL &&
+        !log->sync_waits)
+        due = log->awake->unsynced_since_ns + sync_interval_ns(log);
+    if (log->awake->sync_job == NULL && flush_due_ns(log) < due) {
         int64_t soon = loop_now_ns(log->env->loop) + FLUSH_AGAIN_NS;
 
         due = flush_due_ns(log) > soon ? flush_due_ns(log) : soon; /* one that is overdue has been asked for */
     }
-    if (log->open_files > 0 && !log->giving_back && log->last_use_ns + idle_ns(log) < due)
-        due = log->last_use_ns + idle_ns(log);
+    if (log_is_awake(log) && !log->giving_back && log->awake->last_use_ns + idle_ns(log) < due)
+        due = log->awake->last_use_ns + idle_ns(log);
     if (producer_state_count(&log->producers) > 0 && log->expired_ns + expire_every_ns(log) < due)
         due = log->expired_ns + expire_every_ns(log);
     if (log_removal_due_ns(log) < due)
@@ -171,20 +174,22 @@ static void timer_fired(struct loop_timer *timer)
     struct partition_log *log = LIST_ENTRY(timer, struct partition_log, timer);
     int64_t now = loop_now_ns(log->env->loop);
 
-    if ((log->unsynced_bytes > 0 || !list_is_empty(&log->syncs)) && log->sync_job == NULL && !log->sync_waits &&
-        now >= log->unsynced_since_ns + sync_interval_ns(log)) {
+    if ((log->awake->unsynced_bytes > 0 || !list_is_empty(&log->awake->syncs)) && log->awake->sync_job == NULL &&
+        !log->sync_waits && now >= log->awake->unsynced_since_ns + sync_interval_ns(log)) {
         if (!log_journal_sync_later(log))
             log_sync_background(log);
-        else if (log->sync_job == NULL)
-            log->unsynced_since_ns = now; /* the journal has it do so in its turn */
+        else if (log->awake->sync_job == NULL)
+            log->awake->unsynced_since_ns = now; /* the journal has it do so in its turn */
     }
     if (now >= flush_due_ns(log))
         log_sync_go_on(log);
-    if (log->open_files > 0 && !log->giving_back && now >= log->last_use_ns + idle_ns(log)) {
-        if (log_is_at_rest(log))
+    if (log_is_awake(log) && !log->giving_back && now >= log->awake->last_use_ns + idle_ns(log)) {
+        if (!log_is_at_rest(log))
+            log_use(log);
+        else if (log->awake->open_files > 0)
             log_files_give_back(log);
         else
-            log_use(log);
+            log_sleep(log);
     }
     if (now >= log_removal_due_ns(log))
         log_removal_timer_fired(log);
@@ -214,6 +219,8 @@ void log_producers_expire(struct partition_log *log)
 
 void partition_log_adopt(struct partition_log *log)
 {
+    int64_t now = loop_now_ns(log->env->loop);
+
     assert(!log->adopted);
     check(log);
     for (uint32_t i = 0; i < log->segment_count; i++)
@@ -221,14 +228,15 @@ void partition_log_adopt(struct partition_log *log)
     log->adopted = true;
     log_damage_adopt(log);
     log->timer.fired = timer_fired;
-    log->last_use_ns = loop_now_ns(log->env->loop);
-    log->expired_ns = log->last_use_ns;
+    log->expired_ns = now;
     if (log->segment_count > 0 && log->config->segment_jitter_ms > 0)
         log_last_segment(log)->jitter_ms = (int64_t)rng_below(log->env->rng, (uint64_t)log->config->segment_jitter_ms);
-    if (log->unsynced_bytes >
-        0) /* what recovery found above the recovery point; at once where old journals wait for it */
-        log->unsynced_since_ns = log->last_use_ns - (log->unsettled == NULL ? 0 : sync_interval_ns(log));
-    log->unpromised_since_ns = log->last_use_ns;
+    if (log->awake->unsynced_bytes > 0) {
+        /* What recovery found above the recovery point; at once where old journals wait for it. */
+        log->awake->unsynced_since_ns = now - (log->unsettled == NULL ? 0 : sync_interval_ns(log));
+        log->awake->unpromised_since_ns = now;
+        log->awake->last_use_ns = now;
+    }
     log->found_end = log->end_offset;
     log_dirty_count(log);
     if (log->segments_synced == log->end_offset)

@@ -156,7 +156,7 @@ static void find_now(struct partition_log *log, struct log_aborted_find *op)
     if (err == ERR_OK && missing != NULL) {
         err = lookup_start(log, missing);
         if (err == ERR_OK) {
-            list_add_last(&log->lookups, &op->node);
+            list_add_last(&log->awake->lookups, &op->node);
             return;
         }
     }
@@ -180,6 +180,8 @@ void partition_log_find_aborted(struct partition_log *log, struct log_aborted_fi
     op->count = 0;
     if (log->failed || log->closing != NULL)
         complete(op, log->failed ? ERR_KAFKA_STORAGE_ERROR : ERR_CLOSED);
+    else if (log_wake(log) != ERR_OK)
+        complete(op, ERR_NOMEM);
     else
         find_now(log, op);
 }
@@ -190,7 +192,7 @@ void log_lookups_retry(struct partition_log *log)
     struct list_node *node = NULL;
 
     list_init(&waiting);
-    list_move_all(&waiting, &log->lookups);
+    list_move_all(&waiting, &log->awake->lookups);
     while ((node = list_take_first(&waiting)) != NULL) {
         struct log_aborted_find *op = LIST_ENTRY(node, struct log_aborted_find, node);
 
@@ -205,6 +207,6 @@ void log_lookups_fail(struct partition_log *log, enum err err)
 {
     struct list_node *node = NULL;
 
-    while ((node = list_take_first(&log->lookups)) != NULL)
+    while ((node = list_take_first(&log->awake->lookups)) != NULL)
         complete(LIST_ENTRY(node, struct log_aborted_find, node), err);
 }

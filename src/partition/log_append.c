@@ -59,7 +59,7 @@ static void relieve(struct log_append_job *job)
     job->err = fs_truncate(job->file, job->size);
     if (job->err != ERR_OK)
         job->err = ERR_IO; /* its tail is not known any more */
-    else if (!dir_space_relieve(job->log->env->space, &job->log->relief))
+    else if (!dir_space_relieve(job->log->env->space, &job->log->awake->relief))
         job->err = ERR_NO_SPACE;
 }
 
@@ -133,7 +133,7 @@ static void job_free(struct log_append_job *job)
 /* The one append that asked for it is failed; those behind it may have better luck. */
 static void first_fail(struct partition_log *log, enum err err)
 {
-    struct list_node *node = list_take_first(&log->appends);
+    struct list_node *node = list_take_first(&log->awake->appends);
 
     if (node != NULL) {
         struct log_append *op = LIST_ENTRY(node, struct log_append, node);
@@ -149,7 +149,7 @@ static void append_job_done(struct loop_job *base)
     struct partition_log *log = job->log;
     enum err err = job->err;
 
-    log->append_job = NULL;
+    log->awake->append_job = NULL;
     if (err == ERR_OK && (job->kind == LOG_JOB_CREATE || job->kind == LOG_JOB_ROLL)) {
         segment_begin(log, job);
         log_debug(log->env->log, "segment begun topic=%s partition=%" PRId32 " base_offset=%" PRId64, log->topic,
@@ -165,7 +165,7 @@ static void append_job_done(struct loop_job *base)
                                 job->kind == LOG_JOB_CUT       ? "segment not cut back"
                                 : job->kind == LOG_JOB_RELIEVE ? "append cut back"
                                                                : "segment not made");
-        log->relief = (struct dir_relief){0};
+        log->awake->relief = (struct dir_relief){0};
         if (job->kind == LOG_JOB_RELIEVE || job->for_append)
             first_fail(log, err);
         log->retain_limit = -1; /* the next check tries again */
@@ -181,7 +181,7 @@ static void submit(struct partition_log *log, struct log_append_job *job)
     job->job.run = append_job_run;
     job->job.done = append_job_done;
     job->log = log;
-    log->append_job = job;
+    log->awake->append_job = job;
     log_job_started(log);
     loop_submit(log->env->loop, &job->job);
 }
@@ -191,8 +191,10 @@ static enum err segment_make(struct partition_log *log, int64_t base_offset, boo
 {
     struct segment *last = log_last_segment(log);
     struct log_append_job *job = NULL;
-    enum err err = log_segments_room_make(log);
+    enum err err = log_wake(log);
 
+    if (err == ERR_OK)
+        err = log_segments_room_make(log);
     if (err != ERR_OK)
         return err;
     job = mem_calloc(1, sizeof(*job));
@@ -369,11 +371,11 @@ static void run_book(struct partition_log *log, struct segment *segment, const s
     log->size += op->size;
     log->anchor_bytes += op->size;
     if (log->end_offset == log->synced_offset)
-        log->unpromised_since_ns = loop_now_ns(log->env->loop);
+        log->awake->unpromised_since_ns = loop_now_ns(log->env->loop);
     log->end_offset = segment->end_offset;
-    if (log->unsynced_bytes == 0)
-        log->unsynced_since_ns = loop_now_ns(log->env->loop);
-    log->unsynced_bytes += op->size;
+    if (log->awake->unsynced_bytes == 0)
+        log->awake->unsynced_since_ns = loop_now_ns(log->env->loop);
+    log->awake->unsynced_bytes += op->size;
 }
 
 /* ERR_WOULD_BLOCK: it is to be tried again when a job has made room. */
@@ -384,7 +386,7 @@ static enum err run_write(struct partition_log *log, struct segment *segment, st
     enum err err = fs_write(segment->file, segment->size, &piece, 1, &written);
 
     if (err == ERR_OK && written == op->size) {
-        log->relief = (struct dir_relief){0};
+        log->awake->relief = (struct dir_relief){0};
         return ERR_OK;
     }
     if (err != ERR_OK && err != ERR_NO_SPACE && err != ERR_NOMEM)
@@ -473,14 +475,15 @@ void log_appends_drain(struct partition_log *log)
     if (log->draining || (log_is_held(log) && !log->failed))
         return;
     log->draining = true;
-    if (log->roll_wanted && log->append_job == NULL && log->closing == NULL && !log->failed)
+    if (log->roll_wanted && log->awake->append_job == NULL && log->closing == NULL && !log->failed)
         roll_now(log);
-    while (log->append_job == NULL && !list_is_empty(&log->appends) && (!log_is_held(log) || log->failed)) {
-        struct log_append *op = LIST_ENTRY(list_take_first(&log->appends), struct log_append, node);
+    while (log->awake->append_job == NULL && !list_is_empty(&log->awake->appends) &&
+           (!log_is_held(log) || log->failed)) {
+        struct log_append *op = LIST_ENTRY(list_take_first(&log->awake->appends), struct log_append, node);
         int64_t end_before = log->end_offset;
 
         if (!append_one(log, op)) {
-            list_add_first(&log->appends, &op->node);
+            list_add_first(&log->awake->appends, &op->node);
             break;
         }
         moved = moved || log->end_offset != end_before;
@@ -506,7 +509,7 @@ void log_appends_fail(struct partition_log *log, enum err err)
 
     if (log->draining && log->failed)
         return; /* the append that failed the log comes first; the drain then fails those behind it */
-    while ((node = list_take_first(&log->appends)) != NULL) {
+    while ((node = list_take_first(&log->awake->appends)) != NULL) {
         struct log_append *op = LIST_ENTRY(node, struct log_append, node);
 
         op->err = err;
@@ -527,7 +530,12 @@ void partition_log_append(struct partition_log *log, struct log_append *op)
         op->done(op);
         return;
     }
-    list_add_last(&log->appends, &op->node);
+    op->err = log_wake(log);
+    if (op->err != ERR_OK) {
+        op->done(op);
+        return;
+    }
+    list_add_last(&log->awake->appends, &op->node);
     log_appends_drain(log);
 }
 

@@ -214,7 +214,7 @@ static void close_begin(struct partition_log *log, struct partition_log_close *o
     loop_timer_stop(log->env->loop, &log->timer);
     log_job_started(log); /* so that it lasts until the end of this */
     log_cleaning_end(log);
-    dirty_wait_end(&log->dirty_waiter);
+    dirty_wait_end(&log->awake->dirty_waiter);
     log_appends_fail(log, ERR_CLOSED);
     log_reads_fail(log, ERR_CLOSED);
     log_lookups_fail(log, ERR_CLOSED);

@@ -1,7 +1,7 @@
 /*
  * log_config: what a topic's configuration says about its logs, in Kafka's units and with Kafka's defaults. A value
- * type, replaced as a whole when the topic's configuration changes. The logs of a topic that have one home share a copy:
- * thousands of idle ones do not hold it each.
+ * type, replaced as a whole when the topic's configuration changes. The logs of a topic that have one home share a
+ * copy: thousands of idle ones do not hold it each.
  *
  * Threads  none of its own; a shared copy is its holders', who have one home.
  */

@@ -15,10 +15,11 @@ struct push_job {
 
 void log_dirty_count(struct partition_log *log)
 {
-    int64_t now = log->failed ? 0 : (int64_t)log->unsynced_bytes - log->lent_bytes;
-    int64_t more = now - log->counted_bytes;
+    int64_t now = log->failed ? 0 : (int64_t)log->awake->unsynced_bytes - log->awake->lent_bytes;
+    int64_t more = now - log->awake->counted_bytes;
 
-    log->counted_bytes = now;
+    if (more != 0)
+        log->awake->counted_bytes = now;
     dirty_move(log->env->dirty, more);
     sync_group_follow(log);
 }
@@ -26,22 +27,23 @@ void log_dirty_count(struct partition_log *log)
 void log_dirty_forget(struct partition_log *log)
 {
     sync_group_leave(log);
-    dirty_wait_end(&log->dirty_waiter);
-    dirty_move(log->env->dirty, -log->counted_bytes);
-    log->counted_bytes = 0;
+    dirty_wait_end(&log->awake->dirty_waiter);
+    dirty_move(log->env->dirty, -log->awake->counted_bytes);
+    if (log->awake->counted_bytes != 0)
+        log->awake->counted_bytes = 0;
 }
 
 static void go_on(struct dirty_waiter *waiter)
 {
-    log_appends_drain(LIST_ENTRY(waiter, struct partition_log, dirty_waiter));
+    log_appends_drain(LIST_ENTRY(waiter, struct log_awake, dirty_waiter)->log);
 }
 
 bool log_dirty_wait(struct partition_log *log)
 {
-    log->dirty_waiter.wake = go_on;
-    if (log->essential || !dirty_wait(log->env->dirty, &log->dirty_waiter))
+    log->awake->dirty_waiter.wake = go_on;
+    if (log->essential || !dirty_wait(log->env->dirty, &log->awake->dirty_waiter))
         return false;
-    if (log->unsynced_bytes > 0)
+    if (log->awake->unsynced_bytes > 0)
         log_sync_background(log);
     return true;
 }
@@ -71,8 +73,8 @@ void log_dirty_push(struct partition_log *log, const struct segment *segment, si
 {
     struct push_job *job = NULL;
 
-    log->unpushed_bytes += appended;
-    if (log->unpushed_bytes < LOG_PUSH_BYTES || log->pushing)
+    log->awake->unpushed_bytes += appended;
+    if (log->awake->unpushed_bytes < LOG_PUSH_BYTES || log->pushing)
         return;
     job = mem_calloc(1, sizeof(*job));
     if (job == NULL) /* the sync does it all */
@@ -81,9 +83,9 @@ void log_dirty_push(struct partition_log *log, const struct segment *segment, si
     job->job.done = push_done;
     job->log = log;
     job->file = fs_file_keep(segment->file);
-    job->size = log->unpushed_bytes < segment->size ? log->unpushed_bytes : segment->size;
+    job->size = log->awake->unpushed_bytes < segment->size ? log->awake->unpushed_bytes : segment->size;
     job->position = segment->size - job->size;
-    log->unpushed_bytes = 0;
+    log->awake->unpushed_bytes = 0;
     log->pushing = true;
     log_job_started(log);
     loop_submit(log->env->loop, &job->job);

@@ -9,12 +9,89 @@
 #include "partition/segment_checked.h"
 #include "partition/txn_file.h"
 
+/* Of all that sleep; it is never written to. */
+static const struct log_awake asleep = {
+#define EMPTY(list)                                                                                                    \
+    {                                                                                                                  \
+        {                                                                                                              \
+            (struct list_node *)&asleep.list.head, (struct list_node *)&asleep.list.head                               \
+        }                                                                                                              \
+    }
+#define UNLINKED(node)                                                                                                 \
+    {                                                                                                                  \
+        (struct list_node *)&asleep.node, (struct list_node *)&asleep.node                                             \
+    }
+    .appends = EMPTY(appends),
+    .syncs = EMPTY(syncs),
+    .dirty_waiter = {.node = UNLINKED(dirty_waiter.node)},
+    .by_dirty = UNLINKED(by_dirty),
+    .reads = EMPTY(reads),
+    .finds = EMPTY(finds),
+    .lookups = EMPTY(lookups),
+    .by_use = UNLINKED(by_use),
+#undef UNLINKED
+#undef EMPTY
+};
+
+void log_awake_init(struct partition_log *log)
+{
+    log->awake = (struct log_awake *)(uintptr_t)&asleep;
+}
+
+void log_awake_free(struct partition_log *log)
+{
+    if (log_is_awake(log))
+        mem_free(log->awake);
+    log_awake_init(log);
+}
+
+bool log_is_awake(const struct partition_log *log)
+{
+    return log->awake != &asleep;
+}
+
+enum err log_wake(struct partition_log *log)
+{
+    struct log_awake *made = NULL;
+
+    if (log_is_awake(log))
+        return ERR_OK;
+    made = mem_calloc(1, sizeof(*made));
+    if (made == NULL)
+        return ERR_NOMEM;
+    made->log = log;
+    made->last_use_ns = log->adopted ? loop_now_ns(log->env->loop) : 0; /* else it is being opened, by a job */
+    list_init(&made->appends);
+    list_init(&made->syncs);
+    list_init(&made->reads);
+    list_init(&made->finds);
+    list_init(&made->lookups);
+    list_node_init(&made->dirty_waiter.node);
+    list_node_init(&made->by_dirty);
+    list_node_init(&made->by_use);
+    log->awake = made;
+    log_timer_set(log); /* so that it sleeps again */
+    return ERR_OK;
+}
+
+void log_sleep(struct partition_log *log)
+{
+    const struct log_awake *awake = log->awake;
+
+    if (log_is_awake(log) && awake->open_files == 0 && awake->append_job == NULL && awake->sync_job == NULL &&
+        awake->unsynced_bytes == 0 && awake->counted_bytes == 0 && list_is_empty(&awake->appends) &&
+        list_is_empty(&awake->syncs) && list_is_empty(&awake->reads) && list_is_empty(&awake->finds) &&
+        list_is_empty(&awake->lookups) && !list_node_is_linked(&awake->dirty_waiter.node) && log->cleaning == NULL &&
+        log->moving == NULL && log->truncation == NULL && log->closing == NULL)
+        log_awake_free(log);
+}
+
 void log_use(struct partition_log *log)
 {
-    log->last_use_ns = loop_now_ns(log->env->loop);
-    if (log->open_files > 0) {
-        list_remove(&log->by_use);
-        list_add_last(&log->env->files->logs, &log->by_use);
+    log->awake->last_use_ns = loop_now_ns(log->env->loop);
+    if (log->awake->open_files > 0) {
+        list_remove(&log->awake->by_use);
+        list_add_last(&log->env->files->logs, &log->awake->by_use);
     }
 }
 
@@ -25,12 +102,12 @@ void log_file_opened(struct partition_log *log, struct segment *segment, struct 
     assert(segment->file == NULL);
     segment->file = file;
     files->open_count++;
-    if (log->open_files++ == 0)
-        list_add_last(&files->logs, &log->by_use);
+    if (log->awake->open_files++ == 0)
+        list_add_last(&files->logs, &log->awake->by_use);
     log_use(log);
     if (files->open_count > files->open_max) {
         struct list_node *oldest = list_first(&files->logs);
-        struct partition_log *other = LIST_ENTRY(oldest, struct partition_log, by_use);
+        struct partition_log *other = LIST_ENTRY(oldest, struct log_awake, by_use)->log;
 
         if (other != log) {
             log_use(other); /* so that the next one over the bound asks another */
@@ -48,8 +125,8 @@ void log_file_close(struct partition_log *log, struct segment *segment)
     segment->file = NULL;
     segment_checked_forget(segment);
     log->env->files->open_count--;
-    if (--log->open_files == 0)
-        list_remove(&log->by_use);
+    if (--log->awake->open_files == 0)
+        list_remove(&log->awake->by_use);
 }
 
 struct segment_job {
@@ -137,6 +214,8 @@ enum err log_segment_open(struct partition_log *log, struct segment *segment)
     struct segment_job *job = NULL;
 
     assert(segment->file == NULL);
+    if (log_wake(log) != ERR_OK)
+        return ERR_NOMEM;
     if (segment->opening != NULL || segment->moving)
         return ERR_OK;
     job = mem_calloc(1, sizeof(*job));
@@ -185,7 +264,8 @@ static void idle_run(struct loop_job *base)
 
 bool log_is_at_rest(const struct partition_log *log)
 {
-    return log->jobs == 0 && list_is_empty(&log->appends) && list_is_empty(&log->reads) && log->unsynced_bytes == 0;
+    return log->jobs == 0 && list_is_empty(&log->awake->appends) && list_is_empty(&log->awake->reads) &&
+           log->awake->unsynced_bytes == 0;
 }
 
 static void idle_done(struct loop_job *base)
@@ -202,12 +282,14 @@ static void idle_done(struct loop_job *base)
         segment_index_tail_deinit(&job->tails[i].tail);
         log_segment_let_go(log, segment);
     }
-    if (job->err == ERR_OK && log->jobs == 1 && log->unsynced_bytes == 0 && list_is_empty(&log->appends) &&
-        list_is_empty(&log->reads) && log->last_use_ns == job->last_use_ns) {
+    if (job->err == ERR_OK && log->jobs == 1 && log->awake->unsynced_bytes == 0 &&
+        list_is_empty(&log->awake->appends) && list_is_empty(&log->awake->reads) &&
+        log->awake->last_use_ns == job->last_use_ns) {
         for (uint32_t i = 0; i < log->segment_count; i++) {
             log_file_close(log, log->segments[i]);
             segment_drop_indexes(log->segments[i]);
         }
+        log_sleep(log);
     } else if (job->err != ERR_OK) {
         (void)log_storage_error(log, job->err, "indexes not written");
         log_use(log); /* asked again when it has been idle once more, not at once */
@@ -231,7 +313,7 @@ void log_files_give_back(struct partition_log *log)
     job->job.run = idle_run;
     job->job.done = idle_done;
     job->log = log;
-    job->last_use_ns = log->last_use_ns;
+    job->last_use_ns = log->awake->last_use_ns;
     log->giving_back = true;
     if (log_last_segment(log)->indexed)
         segment_seal_times(log_last_segment(log));

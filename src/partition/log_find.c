@@ -198,7 +198,7 @@ static void find_on(struct partition_log *log, struct log_find *op)
         return;
     }
     if (log_is_held(log) || (by_name && segment->moving)) {
-        list_add_last(&log->finds, &op->node);
+        list_add_last(&log->awake->finds, &op->node);
         return;
     }
     job = mem_calloc(1, sizeof(*job));
@@ -260,6 +260,8 @@ void partition_log_find(struct partition_log *log, struct log_find *op)
     op->leader_epoch = -1;
     if (log->failed || log->closing != NULL)
         complete(op, log->failed ? ERR_KAFKA_STORAGE_ERROR : ERR_CLOSED);
+    else if (log_wake(log) != ERR_OK)
+        complete(op, ERR_NOMEM);
     else
         find_begin(log, op);
 }
@@ -270,7 +272,7 @@ void log_finds_retry(struct partition_log *log)
     struct list_node *node = NULL;
 
     list_init(&waiting);
-    list_move_all(&waiting, &log->finds);
+    list_move_all(&waiting, &log->awake->finds);
     while ((node = list_take_first(&waiting)) != NULL) {
         struct log_find *op = LIST_ENTRY(node, struct log_find, node);
 
@@ -285,6 +287,6 @@ void log_finds_fail(struct partition_log *log, enum err err)
 {
     struct list_node *node = NULL;
 
-    while ((node = list_take_first(&log->finds)) != NULL)
+    while ((node = list_take_first(&log->awake->finds)) != NULL)
         complete(LIST_ENTRY(node, struct log_find, node), err);
 }

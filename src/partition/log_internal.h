@@ -21,6 +21,30 @@ struct log_append_job;
 struct log_journal;
 struct log_sync_job;
 
+/* What a log has only while somebody uses it: thousands of idle ones share one that is empty (log_files.c). */
+struct log_awake {
+    struct partition_log *log;
+    struct list appends; /* that queue */
+    struct log_append_job *append_job;
+    struct list syncs; /* that wait */
+    struct log_sync_job *sync_job;
+    uint64_t unsynced_bytes; /* that the segments lack */
+    int64_t counted_bytes;   /* of those, in the directory's count for this log */
+    int64_t lent_bytes;      /* of those, which the sync under way counts */
+    uint64_t unpushed_bytes; /* written since the last push */
+    struct dirty_waiter dirty_waiter;
+    struct list_node by_dirty; /* in env->sync_group while there are un-synced bytes */
+    int64_t unsynced_since_ns;
+    int64_t unpromised_since_ns; /* of what lies above synced_offset */
+    struct list reads;           /* that wait for a segment's file */
+    struct list finds;           /* that wait for segments to be replaced */
+    struct list lookups;         /* of aborted transactions, that wait for an index */
+    struct list_node by_use;     /* in env->files while files are open */
+    int64_t last_use_ns;
+    uint32_t open_files;
+    struct dir_relief relief; /* of the append that finds no room */
+};
+
 struct partition_log {
     const struct partition_env *env;
     char *dir; /* path of the partition's directory */
@@ -41,31 +65,16 @@ struct partition_log {
     struct producer_state producers;
     int64_t snapshot_offset; /* of the newest snapshot file; -1: none */
 
-    struct list appends; /* that queue */
-    struct log_append_job *append_job;
+    struct log_awake *awake; /* not to be written to before log_wake */
 
-    struct list syncs; /* that wait */
-    struct log_sync_job *sync_job;
     struct log_journal *journal; /* NULL until something was given to the journal */
     atomic_uint *unsettled;      /* of the directory; NULL: it was told, or nobody asks */
     int64_t found_end;           /* where the log ended when it was opened */
     uint64_t anchor_bytes;       /* written since the last anchor */
-    uint64_t unsynced_bytes;     /* that the segments lack */
-    int64_t counted_bytes;       /* of those, in the directory's count for this log */
-    int64_t lent_bytes;          /* of those, which the sync under way counts */
-    uint64_t unpushed_bytes;     /* written since the last push */
-    struct dirty_waiter dirty_waiter;
-    struct list_node by_dirty; /* in env->sync_group while there are any */
-    int64_t unsynced_since_ns;
-    int64_t unpromised_since_ns; /* of what lies above synced_offset */
 
     struct damage damage;              /* ranges that are not served */
     struct log_damage_job *damage_job; /* writes them down */
     struct log_rate damage_rate;       /* of lines that a reader causes by asking again */
-
-    struct list reads;   /* that wait for a segment's file */
-    struct list finds;   /* that wait for segments to be replaced */
-    struct list lookups; /* of aborted transactions, that wait for an index */
 
     struct log_removal *removal; /* of segments; NULL: nothing is to be done */
     int64_t retain_limit;        /* the wanted roll is for a retention up to here; -1: it is not */
@@ -81,17 +90,13 @@ struct partition_log {
 
     struct partition_log_close *closing;
     struct loop_timer timer;
-    struct list_node by_use; /* in env->files while files are open */
-    int64_t last_use_ns;
     int64_t expired_ns; /* when silent producers were last forgotten */
     void (*changed)(void *context);
     void *changed_context;
 
     /* Small ones, together: thousands of idle logs do not hold the gaps between them. */
-    uint32_t jobs; /* under way; the log is freed when there are none */
-    uint32_t open_files;
-    uint32_t damage_told;    /* ranges that were reported before the log was adopted */
-    struct dir_relief relief; /* of the append that finds no room */
+    uint32_t jobs;        /* under way; the log is freed when there are none */
+    uint32_t damage_told; /* ranges that were reported before the log was adopted */
     bool essential;
     bool adopted;
     bool failed;
@@ -145,7 +150,17 @@ void log_producers_expire(struct partition_log *log);
 
 /* --- log_files.c --- */
 
-/* Touched: its files stay open for a while. */
+/* From here on it may be used, until it has been idle for a while: whoever adds to its lists or begins a job that does
+ * calls this first. ERR_NOMEM. */
+MUST_CHECK enum err log_wake(struct partition_log *log);
+bool log_is_awake(const struct partition_log *log);
+/* Nothing of it is in use: what only such logs need is given back, from the loop alone, where nobody below looks at it
+ * any more. Does nothing to one that is. */
+void log_sleep(struct partition_log *log);
+/* Of one that was just made: it sleeps. */
+void log_awake_init(struct partition_log *log);
+void log_awake_free(struct partition_log *log);
+/* Touched: its files stay open for a while. The log is awake. */
 void log_use(struct partition_log *log);
 /* The segment has its file now; over the bound some other log gives its files back. */
 void log_file_opened(struct partition_log *log, struct segment *segment, struct fs_file *file);

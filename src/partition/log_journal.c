@@ -56,7 +56,7 @@ static bool sync_segments(struct journal_client *client)
     struct partition_log *log = log_of(client);
 
     log_sync_start(log);
-    return log->sync_job != NULL;
+    return log->awake->sync_job != NULL;
 }
 
 static const struct journal_client_ops ops = {.written = written, .sync = sync_segments};

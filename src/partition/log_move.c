@@ -139,7 +139,7 @@ static void pass_begin(struct log_moving *moving)
         return;
     }
     moving->passes++;
-    if (log->unsynced_bytes > 0)
+    if (log->awake->unsynced_bytes > 0)
         log_sync_start(log); /* so that the last sync is a short one */
     err = move_plan_sources(moving, false);
     if (err != ERR_OK) {
@@ -270,7 +270,7 @@ static void take_over(struct log_moving *moving)
     log->names_changed = false;
     log->parent_unsynced = false;
     log->topic_id_unsynced = false;
-    log->relief = (struct dir_relief){0};
+    log->awake->relief = (struct dir_relief){0};
     log_dirty_count(log);
 }
 
@@ -337,7 +337,7 @@ static void final_done(struct log_moving *moving)
 
     if (moving->synced) {
         log_sync_plan_succeeded(log, &moving->plan);
-        log->unsynced_bytes = 0;
+        log->awake->unsynced_bytes = 0;
         log->anchor_bytes = 0;
         log_dirty_count(log);
         log_synced_move(log);
@@ -584,6 +584,8 @@ void partition_log_move(struct partition_log *log, struct log_move *op)
     op->held_ns = 0;
     op->copied_offset = log->start_offset;
     op->err = log->failed ? ERR_KAFKA_STORAGE_ERROR : log->closing != NULL ? ERR_CLOSED : ERR_OK;
+    if (op->err == ERR_OK)
+        op->err = log_wake(log);
     if (op->err == ERR_OK)
         op->err = moving_make(log, op, &moving);
     if (op->err != ERR_OK) {

@@ -432,8 +432,11 @@ static enum err offsets_settle(struct opening *opening)
     if (log->segments_synced < log->start_offset)
         log->segments_synced = log->start_offset;
     log->synced_offset = log->segments_synced;
-    if (log->synced_offset < log->end_offset)
-        log->unsynced_bytes = 1; /* not known; enough for the timer to sync it */
+    if (log->synced_offset < log->end_offset) {
+        if (log_wake(log) != ERR_OK)
+            return ERR_NOMEM;
+        log->awake->unsynced_bytes = 1; /* not known; enough for the timer to sync it */
+    }
     epoch_cache_truncate_end(&log->epochs, log->end_offset);
     epoch_cache_truncate_start(&log->epochs, log->start_offset);
     log_producers_expire(log);
@@ -483,14 +486,7 @@ static enum err log_new(const struct partition_env *env, const struct partition_
     log->cleaned_offset = spec->cleaned_offset > 0 ? spec->cleaned_offset : -1;
     log->unopened_offset = -1;
     log->unwalked_offset = -1;
-    list_init(&log->appends);
-    list_init(&log->syncs);
-    list_init(&log->reads);
-    list_init(&log->finds);
-    list_init(&log->lookups);
-    list_node_init(&log->by_use);
-    list_node_init(&log->by_dirty);
-    list_node_init(&log->dirty_waiter.node);
+    log_awake_init(log);
     producer_state_init(&log->producers, rng_u64(env->rng));
     log->dir = mem_copy_text(path.text, strlen(path.text));
     log->topic = mem_copy_text(spec->topic.data, spec->topic.size);
@@ -522,7 +518,8 @@ static enum err recovered_sync(const struct opening *opening)
     if (err == ERR_OK) {
         log_sync_plan_succeeded(log, &plan);
         log->synced_offset = log->segments_synced;
-        log->unsynced_bytes = 0;
+        if (log->awake->unsynced_bytes > 0)
+            log->awake->unsynced_bytes = 0;
     }
     log_sync_plan_deinit(log, &plan);
     return err;

@@ -460,13 +460,18 @@ static void read_in(struct partition_log *log, struct log_read *op, struct segme
         complete(op, ERR_OK);
         return;
     }
+    err = log_wake(log);
+    if (err != ERR_OK) {
+        complete(op, err);
+        return;
+    }
     log_use(log);
     if (segment->file == NULL) {
         err = log_segment_open(log, segment);
         if (err != ERR_OK)
             complete(op, err);
         else
-            list_add_last(&log->reads, &op->node);
+            list_add_last(&log->awake->reads, &op->node);
         return;
     }
     read_from(log, op, segment);
@@ -479,7 +484,7 @@ static void read_now(struct partition_log *log, struct log_read *op)
         return;
     }
     if (log_is_held(log)) {
-        list_add_last(&log->reads, &op->node);
+        list_add_last(&log->awake->reads, &op->node);
         return;
     }
     if (op->offset_limit > log->end_offset) /* it was cut since it was asked */
@@ -502,7 +507,7 @@ static void read_behind(struct partition_log *log, struct log_read *op, int64_t 
     if (log->failed || log->closing != NULL)
         complete(op, log->failed ? ERR_KAFKA_STORAGE_ERROR : ERR_CLOSED);
     else if (log_is_held(log))
-        list_add_last(&log->reads, &op->node);
+        list_add_last(&log->awake->reads, &op->node);
     else
         read_in(log, op, is_there && slot + 1 < log->segment_count ? log->segments[slot + 1] : NULL);
 }
@@ -528,7 +533,7 @@ void log_reads_retry(struct partition_log *log)
     struct list_node *node = NULL;
 
     list_init(&waiting);
-    list_move_all(&waiting, &log->reads);
+    list_move_all(&waiting, &log->awake->reads);
     while ((node = list_take_first(&waiting)) != NULL) {
         struct log_read *op = LIST_ENTRY(node, struct log_read, node);
 
@@ -543,6 +548,6 @@ void log_reads_fail(struct partition_log *log, enum err err)
 {
     struct list_node *node = NULL;
 
-    while ((node = list_take_first(&log->reads)) != NULL)
+    while ((node = list_take_first(&log->awake->reads)) != NULL)
         complete(LIST_ENTRY(node, struct log_read, node), err);
 }

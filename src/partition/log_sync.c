@@ -40,7 +40,7 @@ static void tail_take(const struct partition_log *log, const struct segment *seg
     if ((!segment->indexed && !segment_aborted_unwritten(segment)) || (!file->sealed && kind == LOG_SYNC_PLAIN))
         return;
     file->has_tail =
-        log->append_job == NULL && !log->giving_back && segment_index_tail_take(segment, &file->tail) == ERR_OK;
+        log->awake->append_job == NULL && !log->giving_back && segment_index_tail_take(segment, &file->tail) == ERR_OK;
     file->lacks_tail = !file->has_tail;
 }
 
@@ -105,7 +105,7 @@ bool log_final_sync_is_due(const struct partition_log *log)
         if (!log->segments[i]->settled || segment_aborted_unwritten(log->segments[i]))
             return true;
     return log->snapshot_offset != log->end_offset || epochs_are_due(log) || unmark_is_due(log) || log->names_changed ||
-           log->parent_unsynced || log->topic_id_unsynced || log->unsynced_bytes > 0;
+           log->parent_unsynced || log->topic_id_unsynced || log->awake->unsynced_bytes > 0;
 }
 
 bool partition_log_needs_final_sync(const struct partition_log *log)
@@ -348,7 +348,7 @@ void log_syncs_complete(struct partition_log *log)
 
     /* Apart first: what is called may add to the list, or end the log. */
     list_init(&completed);
-    list_each (&log->syncs, node) {
+    list_each (&log->awake->syncs, node) {
         if (LIST_ENTRY(node, struct log_sync, node)->offset > log->synced_offset)
             continue;
         list_remove(node);
@@ -376,7 +376,7 @@ void log_synced_move(struct partition_log *log)
     if (synced <= log->synced_offset)
         return;
     log->synced_offset = synced;
-    log->unpromised_since_ns = loop_now_ns(log->env->loop);
+    log->awake->unpromised_since_ns = loop_now_ns(log->env->loop);
     log_syncs_complete(log);
 }
 
@@ -385,8 +385,8 @@ static bool bytes_are_due(const struct partition_log *log)
 {
     int64_t bytes = log->env->limits.sync_bytes > 0 ? log->env->limits.sync_bytes : PARTITION_SYNC_BYTES;
 
-    return log->unsynced_bytes >= (uint64_t)bytes ||
-           (log->unsynced_bytes >= LOG_SYNC_EARLY_BYTES && dirty_is_high(log->env->dirty));
+    return log->awake->unsynced_bytes >= (uint64_t)bytes ||
+           (log->awake->unsynced_bytes >= LOG_SYNC_EARLY_BYTES && dirty_is_high(log->env->dirty));
 }
 
 bool log_sync_is_asked_for(const struct partition_log *log)
@@ -397,13 +397,13 @@ bool log_sync_is_asked_for(const struct partition_log *log)
 /* Somebody waits, or as many records as flush.messages lie there (Kafka counts offsets), or for flush.ms. */
 static bool is_asked_for_now(const struct partition_log *log)
 {
-    if (!list_is_empty(&log->syncs))
+    if (!list_is_empty(&log->awake->syncs))
         return true;
     if (log->end_offset == log->synced_offset)
         return false;
     return log->end_offset - log->synced_offset >= log->config->flush_messages ||
            (log->config->flush_ms != INT64_MAX &&
-            loop_now_ns(log->env->loop) - log->unpromised_since_ns >= log->config->flush_ms * 1000000);
+            loop_now_ns(log->env->loop) - log->awake->unpromised_since_ns >= log->config->flush_ms * 1000000);
 }
 
 void log_sync_go_on(struct partition_log *log)
@@ -436,15 +436,15 @@ void log_sync_job_end(struct log_sync_job *job)
     struct partition_log *log = job->log;
     bool again = true;
 
-    log->sync_job = NULL;
+    log->awake->sync_job = NULL;
     log->sync_has_tails = false;
     log_journal_sync_ended(log, job->err == ERR_OK);
     if (job->err == ERR_OK && !log->failed) {
         log_sync_plan_succeeded(log, &job->plan);
-        log->unsynced_bytes -= job->bytes;
+        log->awake->unsynced_bytes -= job->bytes;
         if (job->plan.snapshot_written && log->anchor_bytes >= job->anchor_bytes)
             log->anchor_bytes -= job->anchor_bytes;
-        log->unsynced_since_ns = job->began_ns;
+        log->awake->unsynced_since_ns = job->began_ns;
         log_dirty_count(log);
         if (log->segments_synced >= log->found_end)
             log_settled(log);
@@ -453,7 +453,7 @@ void log_sync_job_end(struct log_sync_job *job)
         log_warn(log->env->log, "sync put off topic=%s partition=%" PRId32 " err=%s", log->topic, log->partition,
                  err_name(job->err));
         log_sync_plan_failed(log, &job->plan);
-        log->unsynced_since_ns = loop_now_ns(log->env->loop); /* the timer tries again */
+        log->awake->unsynced_since_ns = loop_now_ns(log->env->loop); /* the timer tries again */
         log_dirty_count(log);
         again = false;
     } else if (job->err != ERR_OK) {
@@ -480,7 +480,7 @@ static bool anchor_is_due(const struct partition_log *log)
 {
     int64_t bytes = log->env->limits.anchor_bytes > 0 ? log->env->limits.anchor_bytes : LOG_ANCHOR_BYTES;
 
-    return log->anchor_bytes >= (uint64_t)bytes && log->append_job == NULL && !log->giving_back &&
+    return log->anchor_bytes >= (uint64_t)bytes && log->awake->append_job == NULL && !log->giving_back &&
            producer_state_count(&log->producers) <= LOG_ANCHOR_PRODUCERS_MAX;
 }
 
@@ -492,19 +492,19 @@ struct log_sync_job *log_sync_job_new(struct partition_log *log)
     if (job == NULL || log_sync_plan_make(log, kind, &job->plan) != ERR_OK) {
         mem_free(job);
         log_syncs_fail(log, ERR_NOMEM);
-        log->unsynced_since_ns = loop_now_ns(log->env->loop); /* the timer tries again */
+        log->awake->unsynced_since_ns = loop_now_ns(log->env->loop); /* the timer tries again */
         return NULL;
     }
     list_node_init(&job->in_group);
     job->job.run = sync_run;
     job->job.done = sync_done;
     job->log = log;
-    job->bytes = log->unsynced_bytes;
+    job->bytes = log->awake->unsynced_bytes;
     job->anchor_bytes = log->anchor_bytes;
     for (uint32_t i = 0; i < job->plan.file_count; i++)
         log->sync_has_tails = log->sync_has_tails || job->plan.files[i].has_tail;
     job->began_ns = loop_now_ns(log->env->loop);
-    log->sync_job = job;
+    log->awake->sync_job = job;
     log_journal_sync_begins(log);
     log_job_started(log);
     return job;
@@ -514,7 +514,7 @@ void log_sync_start(struct partition_log *log)
 {
     struct log_sync_job *job = NULL;
 
-    if (log->sync_job != NULL || log->failed || log->closing != NULL || log_is_held(log))
+    if (log->awake->sync_job != NULL || log->failed || log->closing != NULL || log_is_held(log))
         return;
     job = log_sync_job_new(log);
     if (job != NULL)
@@ -525,7 +525,7 @@ void log_syncs_fail(struct partition_log *log, enum err err)
 {
     struct list_node *node = NULL;
 
-    while ((node = list_take_first(&log->syncs)) != NULL) {
+    while ((node = list_take_first(&log->awake->syncs)) != NULL) {
         struct log_sync *op = LIST_ENTRY(node, struct log_sync, node);
 
         op->err = err;
@@ -543,10 +543,12 @@ void partition_log_sync(struct partition_log *log, struct log_sync *op)
         op->done(op);
         return;
     }
-    if (op->offset <= log->synced_offset) {
+    if (op->offset > log->synced_offset)
+        op->err = log_wake(log);
+    if (op->err != ERR_OK || op->offset <= log->synced_offset) {
         op->done(op);
         return;
     }
-    list_add_last(&log->syncs, &op->node);
+    list_add_last(&log->awake->syncs, &op->node);
     log_sync_go_on(log);
 }

@@ -241,7 +241,7 @@ static void take_over(struct partition_log *log, struct partition_log *made, boo
     log->truncated_until = made->truncated_until;
     log->names_changed = log->names_changed || made->names_changed;
     log->anchor_bytes = 0;
-    log->unsynced_bytes = made->unsynced_bytes;
+    log->awake->unsynced_bytes = made->awake->unsynced_bytes;
     producer_state_take(&log->producers, &made->producers);
     made->segments = NULL;
     made->segment_count = 0;
@@ -272,7 +272,7 @@ static void syncs_above_end_fail(struct partition_log *log)
     struct list_node *at = NULL;
 
     list_init(&gone);
-    list_each (&log->syncs, node) {
+    list_each (&log->awake->syncs, node) {
         if (LIST_ENTRY(node, struct log_sync, node)->offset <= log->end_offset)
             continue;
         list_remove(node);
@@ -345,7 +345,7 @@ static void truncate_done(struct loop_job *base)
 
     if (job->synced) {
         log_sync_plan_succeeded(log, &job->plan);
-        log->unsynced_bytes = 0;
+        log->awake->unsynced_bytes = 0;
         if (log->synced_offset < log->segments_synced) /* whatever becomes of the cut */
             log->synced_offset = log->segments_synced;
     } else {
@@ -512,6 +512,8 @@ void partition_log_truncate(struct partition_log *log, struct log_truncate *op)
         op->done(op);
         return;
     }
+    if (op->err == ERR_OK)
+        op->err = log_wake(log);
     if (op->err == ERR_OK) {
         job = mem_calloc(1, sizeof(*job));
         op->err = job == NULL ? ERR_NOMEM : ERR_OK;

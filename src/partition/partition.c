@@ -454,9 +454,8 @@ static void discard_start(struct partition *partition)
     job->job.run = discard_run;
     job->job.done = discard_done;
     job->partition = partition;
-    job->spec = (struct partition_log_spec){.topic = bytes_of_text(partition->topic),
-                                            .partition = partition->index,
-                                            .topic_id = partition->topic_id};
+    job->spec = (struct partition_log_spec){
+        .topic = bytes_of_text(partition->topic), .partition = partition->index, .topic_id = partition->topic_id};
     rng_fill(partition->env->rng, &job->unique, sizeof(job->unique));
     loop_submit(partition->env->loop, &job->job);
 }

@@ -46,7 +46,7 @@ struct partition_load {
     partition_ready_fn *ready;
     void *ready_context;
     struct log_config *config; /* as of now; the log's once there is one: NULL here then */
-    struct list appends;      /* operations that wait for the load */
+    struct list appends;       /* operations that wait for the load */
     struct list reads;
     struct list offsets;
     struct list waits;

@@ -41,9 +41,9 @@ static void end_some(struct sync_group *group);
 
 static void leave(struct sync_group *group, struct partition_log *log)
 {
-    if (!list_node_is_linked(&log->by_dirty))
+    if (!list_node_is_linked(&log->awake->by_dirty))
         return;
-    list_remove(&log->by_dirty);
+    list_remove(&log->awake->by_dirty);
     group->dirty_count--;
     log->sync_waits = false;
     if (group->dirty_count == 0 && group->state == GROUP_WAITING) {
@@ -58,10 +58,10 @@ void sync_group_follow(struct partition_log *log)
 
     if (group == NULL)
         return;
-    if (log->unsynced_bytes == 0 || log->failed || !log->adopted || log_sync_is_asked_for(log)) {
+    if (log->awake->unsynced_bytes == 0 || log->failed || !log->adopted || log_sync_is_asked_for(log)) {
         leave(group, log);
-    } else if (!list_node_is_linked(&log->by_dirty)) {
-        list_add_last(&group->dirty, &log->by_dirty);
+    } else if (!list_node_is_linked(&log->awake->by_dirty)) {
+        list_add_last(&group->dirty, &log->awake->by_dirty);
         group->dirty_count++;
     }
 }
@@ -74,8 +74,9 @@ void sync_group_leave(struct partition_log *log)
 
 static bool may_join(const struct partition_log *log)
 {
-    return log->sync_job == NULL && !log->failed && log->closing == NULL && !log_is_held(log) &&
-           !log_sync_is_asked_for(log) && list_is_empty(&log->syncs) && list_node_is_linked(&log->by_dirty);
+    return log->awake->sync_job == NULL && !log->failed && log->closing == NULL && !log_is_held(log) &&
+           !log_sync_is_asked_for(log) && list_is_empty(&log->awake->syncs) &&
+           list_node_is_linked(&log->awake->by_dirty);
 }
 
 /* --- begin --- */
@@ -217,18 +218,18 @@ static void run_done(struct loop_job *base)
 static void gather(struct sync_group *group)
 {
     for (uint32_t i = 0; i < SYNC_GROUP_SLICE_LOGS && group->left > 0 && !list_is_empty(&group->dirty); i++) {
-        struct partition_log *log = LIST_ENTRY(list_first(&group->dirty), struct partition_log, by_dirty);
+        struct partition_log *log = LIST_ENTRY(list_first(&group->dirty), struct log_awake, by_dirty)->log;
         struct log_sync_job *member = NULL;
 
         group->left--;
-        list_remove(&log->by_dirty);
-        list_add_last(&group->dirty, &log->by_dirty);
+        list_remove(&log->awake->by_dirty);
+        list_add_last(&group->dirty, &log->awake->by_dirty);
         if (may_join(log))
             member = log_sync_job_new(log);
         if (member != NULL) {
             member->plan.unsynced = true;
-            member->counted_bytes = log->lent_bytes = log->counted_bytes;
-            log->counted_bytes = 0;
+            member->counted_bytes = log->awake->lent_bytes = log->awake->counted_bytes;
+            log->awake->counted_bytes = 0;
             list_add_last(&group->members, &member->in_group);
         }
         if (log->sync_waits) {
@@ -256,7 +257,7 @@ static void end_one(struct sync_group *group, struct log_sync_job *member)
     struct partition_log *log = member->log;
 
     count_off(group, member);
-    log->lent_bytes = 0;
+    log->awake->lent_bytes = 0;
     if (group->err != ERR_OK) {
         /* Whatever the error was, whichever file it concerned: of any of these pages nobody knows. One line says so. */
         member->err = ERR_IO;
@@ -282,10 +283,10 @@ static void go_on(struct sync_group *group)
     }
     group->again = false;
     for (; left > 0 && !list_is_empty(&group->dirty); left--) {
-        struct partition_log *log = LIST_ENTRY(list_first(&group->dirty), struct partition_log, by_dirty);
+        struct partition_log *log = LIST_ENTRY(list_first(&group->dirty), struct log_awake, by_dirty)->log;
 
-        list_remove(&log->by_dirty);
-        list_add_last(&group->dirty, &log->by_dirty);
+        list_remove(&log->awake->by_dirty);
+        list_add_last(&group->dirty, &log->awake->by_dirty);
         if (!log->sync_waits)
             continue;
         log->sync_waits = false;

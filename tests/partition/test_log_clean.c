@@ -172,7 +172,7 @@ START_TEST(the_start_moves_into_a_group)
     log = world_log(&world);
     for (int64_t i = 0; i < 60; i++)
         compacted_append_one(&kept, log, i % 3, i);
-    log->config.segment_bytes = 1 << 20;
+    log->config->segment_bytes = 1 << 20;
     ck_assert_int_eq(world_sync(&world, log), ERR_OK);
     cleaned = compacted_clean_of(log);
     cleaned.op.bytes_per_second = 20000;
@@ -308,7 +308,7 @@ START_TEST(what_would_fill_the_disk_is_not_begun)
     world.disk.capacity_bytes = UINT64_MAX;
     for (int64_t i = 0; i < 60; i++)
         compacted_append_one(&kept, log, i % 5, i);
-    log->config.segment_bytes = 1 << 20;
+    log->config->segment_bytes = 1 << 20;
     ck_assert_int_eq(world_sync(&world, log), ERR_OK);
     segments = partition_log_segment_count(log);
     ck_assert_uint_ge(segments, 6);

@@ -309,7 +309,7 @@ static void replacement_make(struct partition_log *log, struct replacing *replac
     sim_fs_poke(&world.disk, "/data/t-0/00000000000000000000.index.swap", (struct bytes){0});
     sim_fs_poke(&world.disk, "/data/t-0/00000000000000000000.timeindex.swap", peek(0, ".timeindex"));
     segment_init(segment, 0, 0);
-    segment_book(segment, &header, 0, log->config.index_interval_bytes);
+    segment_book(segment, &header, 0, log->config->index_interval_bytes);
     segment->settled = true;
     segment_drop_indexes(segment);
     *replacing = (struct replacing){.op = {.segment = segment, .count = 3, .done = was_replaced}};
@@ -442,7 +442,7 @@ static bool run_one(const struct fault *fault, uint64_t k)
     world_pass(&world, INT64_C(100000000));
     partition_log_move_start(log, 6);
     world_pass(&world, INT64_C(100000000));
-    log->config.retention_bytes = 0;
+    log->config->retention_bytes = 0;
     partition_log_retain(log, 12);
     world_pass(&world, INT64_C(100000000000));
     start = partition_log_start_offset(log);

@@ -65,10 +65,10 @@ START_TEST(by_age)
     static const int64_t ages[] = {9 * (int64_t)DAY_MS, 8 * (int64_t)DAY_MS, 5 * (int64_t)DAY_MS, 0};
     struct partition_log *log = log_of(ages, 4);
 
-    log->config.retention_ms = 7 * (int64_t)DAY_MS;
+    log->config->retention_ms = 7 * (int64_t)DAY_MS;
     ck_assert_int_eq(retain(log, 8), 4);
     ck_assert_uint_eq(partition_log_segment_count(log), 2);
-    log->config.retention_ms = -1;
+    log->config->retention_ms = -1;
     ck_assert_int_eq(retain(log, 8), 4);
     end(log);
 }
@@ -80,10 +80,10 @@ START_TEST(by_age_at_the_edge)
     static const int64_t ages[] = {1000000, 0};
     struct partition_log *log = log_of(ages, 2);
 
-    log->config.retention_ms = now_ms() - log->segments[0]->max_timestamp;
+    log->config->retention_ms = now_ms() - log->segments[0]->max_timestamp;
     partition_log_retain(log, 4);
     ck_assert_int_eq(partition_log_start_offset(log), 0);
-    log->config.retention_ms--;
+    log->config->retention_ms--;
     partition_log_retain(log, 4);
     ck_assert_int_eq(partition_log_start_offset(log), 2);
     end(log);
@@ -113,9 +113,9 @@ START_TEST(future_times)
     log = log_of(microseconds, 4);
     log->segments[0]->max_timestamp = INT64_C(1700000000000000);
     ck_assert_int_eq(retain(log, 8), 0);
-    log->config.retention_bytes = (int64_t)log->size - 1000;
+    log->config->retention_bytes = (int64_t)log->size - 1000;
     ck_assert_int_eq(retain(log, 8), 0); /* the first is larger than what is too much */
-    log->config.retention_bytes = (int64_t)(log->size - log->segments[0]->size);
+    log->config->retention_bytes = (int64_t)(log->size - log->segments[0]->size);
     ck_assert_int_eq(retain(log, 8), 6); /* and what was behind it is old */
     end(log);
 }
@@ -127,7 +127,7 @@ START_TEST(no_times)
     static const int64_t ages[] = {-1, -1, 0};
     struct partition_log *log = log_of(ages, 3);
 
-    log->config.retention_ms = 3600000;
+    log->config->retention_ms = 3600000;
     ck_assert_int_eq(log->segments[0]->max_timestamp, -1);
     ck_assert_int_eq(retain(log, 6), 0);
     world_pass(&world, INT64_C(3700) * 1000000000);
@@ -142,15 +142,15 @@ START_TEST(by_size)
     struct partition_log *log = log_of(ages, 4);
     int64_t one = (int64_t)log->segments[0]->size;
 
-    log->config.retention_bytes = 3 * one + 1;
+    log->config->retention_bytes = 3 * one + 1;
     ck_assert_int_eq(retain(log, 8), 0);
-    log->config.retention_bytes = 3 * one;
+    log->config->retention_bytes = 3 * one;
     ck_assert_int_eq(retain(log, 8), 2);
-    log->config.retention_bytes = one;
+    log->config->retention_bytes = one;
     ck_assert_int_eq(retain(log, 8), 6);
-    log->config.retention_bytes = 1;
+    log->config->retention_bytes = 1;
     ck_assert_int_eq(retain(log, 8), 6);
-    log->config.retention_bytes = 0; /* the active one, too */
+    log->config->retention_bytes = 0; /* the active one, too */
     ck_assert_int_eq(retain(log, 8), 8);
     ck_assert_uint_eq(partition_log_size(log), 0);
     end(log);
@@ -206,11 +206,11 @@ START_TEST(compacted_topics_keep_all)
     static const int64_t ages[] = {9 * (int64_t)DAY_MS, 8 * (int64_t)DAY_MS};
     struct partition_log *log = log_of(ages, 2);
 
-    log->config.cleanup_delete = false;
-    log->config.cleanup_compact = true;
-    log->config.retention_bytes = 0;
+    log->config->cleanup_delete = false;
+    log->config->cleanup_compact = true;
+    log->config->retention_bytes = 0;
     ck_assert_int_eq(retain(log, 4), 0);
-    log->config.cleanup_delete = true;
+    log->config->cleanup_delete = true;
     ck_assert_int_eq(retain(log, 4), 4);
     end(log);
 }
@@ -228,10 +228,10 @@ START_TEST(a_clock_that_jumped)
     ck_assert_int_eq(retain(log, 5), 0);
     log_producers_expire(log);
     ck_assert_uint_eq(producer_state_count(&log->producers), 1);
-    log->config.retention_bytes = (int64_t)(log->size - log->segments[0]->size);
+    log->config->retention_bytes = (int64_t)(log->size - log->segments[0]->size);
     ck_assert_int_eq(retain(log, 5), 2); /* that needs no clock */
     world.sim.wall_offset_ms -= 30 * (int64_t)DAY_MS;
-    log->config.retention_ms = DAY_MS / 2;
+    log->config->retention_ms = DAY_MS / 2;
     ck_assert_int_eq(retain(log, 5), 4);
     end(log);
 }

@@ -153,7 +153,7 @@ static void begin_sync(uint64_t seed)
     world_pass(&world, 2 * PARTITION_SYNC_INTERVAL_NS);
     for (uint32_t i = 0; i < LOGS; i++)
         append_to(logs[i]);
-    while (logs[LOGS - 1]->sync_job == NULL)
+    while (logs[LOGS - 1]->awake->sync_job == NULL)
         ck_assert(sim_step(&world.sim, INT64_MAX));
 }
 
@@ -164,7 +164,7 @@ START_TEST(what_is_written_meanwhile_is_the_next_ones)
         begin_sync(seed);
         for (uint32_t i = 0; i < LOGS; i++)
             append_to(logs[i]);
-        while (logs[0]->sync_job != NULL)
+        while (logs[0]->awake->sync_job != NULL)
             ck_assert(sim_step(&world.sim, INT64_MAX));
         for (uint32_t i = 0; i < LOGS; i++)
             ck_assert_int_eq(partition_log_synced_offset(logs[i]), 2);
@@ -277,7 +277,7 @@ START_TEST(bytes_count_until_they_are_written_out)
         calls = world.disk.calls[SIM_FS_SYNC];
         while (world.disk.calls[SIM_FS_SYNC] == calls)
             ck_assert(sim_step(&world.sim, INT64_MAX));
-        ck_assert(logs[0]->sync_job != NULL);
+        ck_assert(logs[0]->awake->sync_job != NULL);
         ck_assert_int_eq(atomic_load(&dirty.bytes), 0);
         append_to(logs[0]);
         ck_assert_int_eq(atomic_load(&dirty.bytes), before / LOGS);
