@@ -48,11 +48,12 @@ void group_list_ask(struct groups *groups, struct step *step, struct group_op *o
         listed_group_init(entry);
         entry->group_state = group_state_name(group);
         entry->group_type = kind_name(group);
-        entry->protocol_type = protocol_type(group);
         if (!passes(entry->group_state, in->states_filter, in->states_filter_count) ||
             !passes(entry->group_type, in->types_filter, in->types_filter_count))
             continue;
         op->op.err = arena_copy(op->arena, group->id, &entry->group_id);
+        if (op->op.err == ERR_OK)
+            op->op.err = arena_copy(op->arena, protocol_type(group), &entry->protocol_type);
         if (op->op.err != ERR_OK)
             goto out;
         out->groups_count++;

@@ -3,7 +3,8 @@
  * request that names several groups is several of them.
  *
  * Ownership  the caller's from the call of groups_ask until done; request, and what it points to, stays as long. The
- *            response is initialised by the core, in the arena.
+ *            response is initialised by the core, in the arena; what it points to is the arena's, the request's or
+ *            constant, never the group's: it is written later, on another thread, when the group may be another.
  */
 #ifndef OTTLA_COORDINATOR_GROUP_OP_H
 #define OTTLA_COORDINATOR_GROUP_OP_H
