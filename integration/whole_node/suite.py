@@ -40,8 +40,9 @@ def without_first_epochs(answers):
 
 
 def no_fault(node, words):
-    """Nothing in the log that says that something had to be mended."""
-    lines = [line for line in node.log_path.read_text(errors="replace").splitlines() if any(w in line for w in words)]
+    """Nothing in the log that says that something had to be mended. (How long a turn took says how busy the machine is.)"""
+    lines = [line for line in node.log_path.read_text(errors="replace").splitlines()
+             if any(word in line for word in words) and " long turn " not in line]
     if lines:
         raise Different("\n".join(lines[:8]))
 
