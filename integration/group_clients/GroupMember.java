@@ -55,6 +55,7 @@ public final class GroupMember {
         settings.put("client.id", name);
         settings.put("auto.offset.reset", "earliest");
         settings.put("enable.auto.commit", "false");
+        settings.put("metadata.max.age.ms", "1000");
         settings.put("reconnect.backoff.max.ms", "500");
         settings.put("key.deserializer", StringDeserializer.class.getName());
         settings.put("value.deserializer", StringDeserializer.class.getName());

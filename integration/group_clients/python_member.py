@@ -53,7 +53,8 @@ class Confluent(Member):
         from confluent_kafka import Consumer, KafkaError, KafkaException
         settings = {"bootstrap.servers": self.bootstrap, "group.id": self.wanted["group"], "client.id": self.name,
                     "group.protocol": self.wanted["protocol"], "auto.offset.reset": "earliest",
-                    "enable.auto.commit": False, "reconnect.backoff.max.ms": 500, "log_level": 0}
+                    "enable.auto.commit": False, "reconnect.backoff.max.ms": 500,
+                    "topic.metadata.refresh.interval.ms": 1000, "log_level": 0}
         if "instance" in self.wanted:
             settings["group.instance.id"] = self.wanted["instance"]
         if self.wanted["protocol"] == "classic":
@@ -112,7 +113,7 @@ class Aiokafka(Member):
                     "sticky": StickyPartitionAssignor}[self.wanted["assignor"]]
         consumer = AIOKafkaConsumer(bootstrap_servers=self.bootstrap, group_id=self.wanted["group"], client_id=self.name,
                                     group_instance_id=self.wanted.get("instance"), enable_auto_commit=False,
-                                    auto_offset_reset="earliest", heartbeat_interval_ms=500,
+                                    auto_offset_reset="earliest", heartbeat_interval_ms=500, metadata_max_age_ms=1000,
                                     session_timeout_ms=int(self.wanted["session_ms"]),
                                     partition_assignment_strategy=(assignor,))
         listener = Listener()

@@ -1,4 +1,5 @@
-"""Two members share a topic; one dies; the broker is restarted under who is left; a new one goes on at what is committed.
+"""Two members share a topic; one dies; the broker is restarted under who is left; a new one goes on at what is committed;
+a topic that is made later is found by who subscribed to an expression.
 
 All variants of a client go through it at once, since most of it is waiting: each variant is a topic and a group of its
 own, each process holds a member of each.
@@ -34,13 +35,13 @@ class Variant:
     def open(self, process, who):
         member = process.open(f"{self.name}/{who}", topic=self.topic, group=f"{self.topic}-group", protocol=self.protocol,
                               assignor=self.assignor, instance=f"instance-{who}" if self.static else None,
-                              pattern=f"^{self.topic}$" if self.regex else None)
+                              pattern=f"^{self.topic}(-more)?$" if self.regex else None)
         self.members.append(member)
         return member
 
-    def produce(self, node, words):
+    def produce(self, node, words, topic=None):
         values = [f"{words}-{number}" for number in range(RECORDS)]
-        done = subprocess.run(["kcat", "-b", node.bootstrap, "-P", "-t", self.topic],
+        done = subprocess.run(["kcat", "-b", node.bootstrap, "-P", "-t", topic or self.topic],
                               input="\n".join(values) + "\n", text=True, capture_output=True, timeout=60, check=False)
         if done.returncode != 0:
             raise Different(f"kcat: {done.stderr}")
@@ -98,12 +99,22 @@ def go(env, node, variants, processes):
     everything(node, variants, "late", (a, c))
     for variant, member in late:
         env.see(f"{variant.name}: the new one read", len(member.read), RECORDS)
+    another_topic(env, node, [(variant, member) for variant, member in late if variant.regex], c)
     for process in (a, c):
         process.end()
     for variant in variants:
         read = [record for member in variant.members for record in member.read]
         env.see(f"{variant.name}: read twice", len(read) - len(set(read)), 0)
         env.see(f"{variant.name}: all read", sorted(value for _, _, value in read) == sorted(variant.sent), True)
+
+
+def another_topic(env, node, late, process):
+    """A topic that is made later and fits a member's expression is the member's too."""
+    for variant, _ in late:
+        env.tool("kafka-topics", "--create", "--topic", f"{variant.topic}-more", "--partitions", 1, node=node)
+        variant.produce(node, "another", f"{variant.topic}-more")
+    until("the other topic is held", lambda: all(f"{variant.topic}-more-0" in member.held for variant, member in late), process)
+    until("the other topic is read", lambda: all(variant.all_read() for variant, _ in late), process)
 
 
 def everything(node, variants, words, processes):

@@ -18,7 +18,7 @@ func franz(ctx context.Context, m *member) error {
 	options := []kgo.Opt{kgo.WithContext(inside), kgo.SeedBrokers(m.bootstrap), kgo.ClientID(m.wanted["name"]),
 		kgo.ConsumerGroup(m.wanted["group"]), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.Balancers(balancers[m.wanted["assignor"]]), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
-		kgo.SessionTimeout(m.session()), kgo.HeartbeatInterval(heartbeat),
+		kgo.SessionTimeout(m.session()), kgo.HeartbeatInterval(heartbeat), kgo.MetadataMaxAge(time.Second), kgo.MetadataMinAge(100 * time.Millisecond),
 		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, places map[string][]int32) { m.told(places, true) }),
 		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, places map[string][]int32) { m.told(places, false) }),
 		kgo.OnPartitionsLost(func(_ context.Context, _ *kgo.Client, places map[string][]int32) { m.told(places, false) })}
