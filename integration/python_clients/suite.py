@@ -6,6 +6,7 @@ from harness import cache
 from harness.runner import Different
 
 NEEDS = ("python",)
+WAITS = True
 _numbers = itertools.count(1)
 
 
