@@ -23,6 +23,7 @@ from . import broker as brokers
 from . import cache, tools
 
 SHOWN_CHARACTERS = 3000
+CUT_SHORT_SECONDS = 5                       # for tests in other threads to see that it is over
 WAITERS = 2                                 # suites that mostly wait, at once, beside the one that works
 
 
@@ -55,6 +56,7 @@ class Env:
         self.counts = counts
         self.tools = tools.Tools()
         self.broker = None
+        self.over = False
         self.seen = []
 
     def start(self):
@@ -66,6 +68,8 @@ class Env:
 
     def new_broker(self, **config):
         """A broker that is not started yet, on an empty directory."""
+        if self.over:
+            raise brokers.BrokerError("the run was cut short")
         number = next(self._numbers)
         return self._make_broker(self.folder / f"broker-{number}", config)
 
@@ -103,6 +107,8 @@ class Env:
         where = ["--bootstrap-server", (node or self.broker).bootstrap] if bootstrap else []
         if script in ("kafka-cluster",):
             arguments, where = [*arguments, *where], []
+        if self.over:
+            raise brokers.BrokerError("the run was cut short")
         result = self.tools.run(script, *where, *arguments, **how)
         if expect is not None and result.code != expect:
             raise Different(f"exit code {result.code}, expected {expect}: {result}")
@@ -136,6 +142,8 @@ class Env:
         return value
 
     def close(self):
+        """Ends what was started here; a test that is still under way in another thread starts nothing more."""
+        self.over = True
         self.tools.close()
         if self.broker is not None:
             self.broker.kill()
@@ -271,11 +279,16 @@ class Waiters:
                 total.add(self.done.get(timeout=0.1))
 
     def close(self, total):
-        """Of what was cut short, all that is known is told."""
+        """Of what was cut short, all that is known is told, and what tests are still under way come to their end."""
         for report in list(self.running.values()):
             total.add(report)
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self.left.get_nowait()
         for env in self.envs:
             env.close()
+        for thread in self.threads:
+            thread.join(CUT_SHORT_SECONDS)
 
 
 def run_suites(make_env, names, pattern, with_long):
@@ -348,5 +361,5 @@ def _folder(keep):
     if keep:
         yield tempfile.mkdtemp(prefix="ottla-integration-")
     else:
-        with tempfile.TemporaryDirectory(prefix="ottla-integration-") as folder:
+        with tempfile.TemporaryDirectory(prefix="ottla-integration-", ignore_cleanup_errors=True) as folder:
             yield folder
