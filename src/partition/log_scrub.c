@@ -156,8 +156,8 @@ void partition_log_scrub(struct partition_log *log, struct log_scrub *op)
     op->err = log->failed ? ERR_KAFKA_STORAGE_ERROR : log->closing != NULL ? ERR_CLOSED : ERR_OK;
     op->bytes = 0;
     op->at_end = segment == NULL;
-    if (op->err != ERR_OK || segment == NULL || segment->moving) {
-        op->at_end = true; /* a segment that is being replaced has its turn in the next pass */
+    if (op->err != ERR_OK || segment == NULL || segment->moving || log_is_held(log)) {
+        op->at_end = true; /* what is being replaced, or held, has its turn in the next pass */
         op->done(op);
         return;
     }
@@ -183,7 +183,7 @@ void partition_log_scrub(struct partition_log *log, struct log_scrub *op)
     job->size = segment->size;
     job->next_offset = op->next_offset;
     job->bytes_max = op->bytes_max;
-    job->gaps_allowed = log->config->cleanup_compact;
+    job->gaps_allowed = log_gaps_are_allowed(log, segment->base_offset);
     log_segment_use(segment);
     log_job_started(log);
     loop_submit(log->env->loop, &job->job);
