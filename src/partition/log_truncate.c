@@ -251,8 +251,9 @@ static void take_over(struct partition_log *log, struct partition_log *made, boo
     log_free(made);
     log_dirty_count(log);
     log_move_stale(log);
-    if (start_offset <= log->end_offset) /* it was moved meanwhile */
-        partition_log_move_start(log, start_offset);
+    log->retain_limit = -1; /* what was too old or too much is looked for anew */
+    /* It was moved meanwhile; a log that ends before its start starts where it ends. */
+    partition_log_move_start(log, start_offset < log->end_offset ? start_offset : log->end_offset);
     log_remove_below_start(log); /* and what was about to be renamed was found again */
 }
 

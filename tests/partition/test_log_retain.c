@@ -260,5 +260,42 @@ START_TEST(epochs_follow_the_start)
 }
 END_TEST
 
+struct cut {
+    struct log_truncate op;
+    bool done;
+};
+
+static void was_cut(struct log_truncate *op)
+{
+    LIST_ENTRY(op, struct cut, op)->done = true;
+}
+
+/* A retention that waits for a new segment is over when the log is cut meanwhile. */
+START_TEST(a_retention_that_waits_ends_with_a_cut)
+{
+    struct partition_log *log = NULL;
+    struct cut cut = {.op = {.offset = 2, .done = was_cut}};
+
+    world_begin(&world, 1);
+    world.spec.config.segment_bytes = 400;
+    world.spec.config.retention_ms = 1;
+    log = world_log(&world);
+    for (int i = 0; i < 3; i++)
+        (void)world_append(&world, log, &(struct batch_make){.value_bytes = 10, .timestamp = 1, .record_count = 2});
+    partition_log_retain(log, partition_log_end_offset(log)); /* all of it: a segment is begun first */
+    partition_log_truncate(log, &cut.op);
+    world_run(&world, &cut.done);
+    ck_assert_int_eq(cut.op.err, ERR_OK);
+    ck_assert_int_eq(partition_log_end_offset(log), 2);
+    world.spec.config.segment_bytes = 100;
+    partition_log_set_config(log, &world.spec.config);
+    for (int i = 0; i < 3; i++) /* each in a segment of its own */
+        (void)world_append(&world, log, &(struct batch_make){.value_bytes = 10, .timestamp = 1});
+    world_close(&world, log);
+    world_end(&world);
+}
+END_TEST
+
 RUN_TESTS("log_retain", by_age, by_age_at_the_edge, oldest_first, future_times, no_times, by_size, everything_is_old,
-          up_to_the_high_watermark, compacted_topics_keep_all, a_clock_that_jumped, epochs_follow_the_start)
+          up_to_the_high_watermark, compacted_topics_keep_all, a_clock_that_jumped, epochs_follow_the_start,
+          a_retention_that_waits_ends_with_a_cut)
