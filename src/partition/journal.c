@@ -103,6 +103,9 @@ void journal_fail(struct journal *journal, enum err err, const char *what)
               journal->options.reactor, err_name(err));
     if (journal->env->storage_failed != NULL)
         journal->env->storage_failed(journal->env->context, journal->env->log_dir, ERR_IO);
+    journal->wanted = false;
+    journal_filling_fail(journal);
+    journal_notes_end(&journal->notes_waiting, ERR_KAFKA_STORAGE_ERROR);
 }
 
 /* --- segments behind --- */

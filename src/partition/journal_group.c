@@ -183,6 +183,11 @@ static void group_end(struct journal *journal, struct journal_group *group, enum
         notes_wait(journal, &notes);
 }
 
+void journal_filling_fail(struct journal *journal)
+{
+    group_end(journal, journal_filling(journal), ERR_IO);
+}
+
 static void write_done(struct loop_job *base)
 {
     struct write_job *job = LIST_ENTRY(base, struct write_job, job);
@@ -199,14 +204,10 @@ static void write_done(struct loop_job *base)
         journal_look_again(journal, loop_now_ns(journal->env->loop) + JOURNAL_MAKE_AGAIN_NS);
     } else if (err != ERR_OK) {
         journal_fail(journal, err, "journal not synced");
+    }
+    if (err != ERR_OK && journal->failed) /* there is no other try */
         err = ERR_IO;
-    }
     group_end(journal, job->group, err);
-    if (journal->failed) {
-        group_end(journal, journal_filling(journal), ERR_IO);
-        journal_notes_end(&journal->notes_waiting, ERR_KAFKA_STORAGE_ERROR);
-        journal->wanted = false;
-    }
     journal_go_on(journal);
 }
 

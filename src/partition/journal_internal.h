@@ -93,7 +93,8 @@ void journal_go_on(struct journal *journal);
 void journal_look_again(struct journal *journal, int64_t at_ns);
 /* A closing journal at rest is closed. */
 void journal_close_go_on(struct journal *journal);
-/* For good: nothing that is not on the disk yet will be promised by this journal. */
+/* For good: nothing that is not on the disk yet will be promised by this journal. Whoever waits is told, but for the
+ * group that is being written, whose end its job brings. */
 void journal_fail(struct journal *journal, enum err err, const char *what);
 void journal_notes_end(struct list *notes, enum err err);
 /* The log's segments are to be synced when it is its turn. */
@@ -117,6 +118,8 @@ void journal_files_provide(struct journal *journal);
 struct journal_group *journal_filling(struct journal *journal);
 /* False: there is no room. */
 bool journal_entry_add(struct journal *journal, const struct journal_entry *entry);
+/* The group that fills will never be written. */
+void journal_filling_fail(struct journal *journal);
 void journal_turn_ends(struct loop_task *task);
 
 #endif

@@ -385,6 +385,9 @@ void log_journal_sync_ended(struct partition_log *log, bool succeeded);
 /* The log was cut to that offset, which is its end now, and its segments are synced. A JOURNAL_TRUNCATION has to be
  * noted (journal_note), and nothing appended before it is on the disk. */
 void log_journal_truncated(struct partition_log *log, int64_t offset);
+/* Its start moves over what no segment has synced, to offset: what the journal has begins behind a hole then, which
+ * nobody would find after a power cut, and so it is no promise. Before segments_synced moves. */
+void log_journal_skipped(struct partition_log *log, int64_t offset);
 /* The log starts at that offset, which may lie behind all it had. */
 void log_journal_started(struct partition_log *log, int64_t offset);
 /* The log is deleted. */

@@ -181,6 +181,14 @@ void log_journal_truncated(struct partition_log *log, int64_t offset)
     gap(journal, offset);
 }
 
+void log_journal_skipped(struct partition_log *log, int64_t offset)
+{
+    struct log_journal *journal = log->journal;
+
+    if (journal != NULL && journal->from > log->segments_synced && journal->from <= offset)
+        gap(journal, log->end_offset);
+}
+
 void log_journal_started(struct partition_log *log, int64_t offset)
 {
     if (log->env->journal == NULL ||

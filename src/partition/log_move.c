@@ -161,9 +161,6 @@ static enum err final_prepare(struct log_moving *moving)
         err = log_sync_plan_make(log, LOG_SYNC_FINAL, &moving->plan);
     if (err != ERR_OK)
         return err;
-    for (uint32_t i = 0; i < moving->copied_count; i++)
-        if (log->segment_count > 0 && moving->copied[i].base_offset == log_last_segment(log)->base_offset)
-            moving->last_from = moving->copied[i].size;
     /* It writes index entries of these once more. */
     for (uint32_t i = 0; i < moving->plan.file_count; i++)
         for (uint32_t j = 0; j < moving->copied_count; j++)
@@ -206,8 +203,12 @@ static void note_done(struct journal_note *note)
     struct partition_log *log = moving->log;
 
     moving->running = false;
+    loop_timer_stop(log->env->loop, &moving->pause);
     if (log->failed || note->err != ERR_OK) {
-        end(moving, ERR_KAFKA_STORAGE_ERROR);
+        if (!log->failed && note->err == ERR_NO_SPACE)
+            failed(moving, note->err, false);
+        else
+            end(moving, !log->failed && note->err == ERR_CLOSED ? ERR_CLOSED : ERR_KAFKA_STORAGE_ERROR);
         log_job_ended(log);
         return;
     }
@@ -216,7 +217,8 @@ static void note_done(struct journal_note *note)
     moving->op->commit(moving->op); /* the job of the note goes on */
 }
 
-/* What the old directory's journal has of the log is history: it must never be taken for news once the log is back. */
+/* What the old directory's journal has of the log is history: it must never be taken for news once the log is back. Nor
+ * may any of its files wait for the log, which is synced and can do no more for them: the note may want their room. */
 static void note(struct log_moving *moving)
 {
     struct partition_log *log = moving->log;
@@ -231,10 +233,13 @@ static void note(struct log_moving *moving)
         .offset = log->end_offset,
         .done = note_done,
     };
-    if (log->env->journal == NULL)
+    if (log->env->journal == NULL) {
         note_done(&moving->note);
-    else
-        journal_note(log->env->journal, &moving->note);
+        return;
+    }
+    loop_timer_start(log->env->loop, &moving->pause, loop_now_ns(log->env->loop) + MOVE_NOTE_NS_MAX);
+    log_journal_truncated(log, log->end_offset);
+    journal_note(log->env->journal, &moving->note);
 }
 
 /* The log is its copy from here on. All files are closed and opened by their new names when they are wanted. */
@@ -257,8 +262,6 @@ static void take_over(struct log_moving *moving)
             segment->written_from = segment->size; /* what was copied is verified before it is served */
             continue;
         }
-        if (segment->written_from < moving->last_from) /* of what was written just now the copy is as good as ours */
-            segment->written_from = moving->last_from;
         log_file_opened(log, segment, moving->last);
         moving->last = NULL;
     }
@@ -457,7 +460,12 @@ static void job_done(struct loop_job *base)
 
 static void pause_over(struct loop_timer *timer)
 {
-    step(LIST_ENTRY(timer, struct log_moving, pause));
+    struct log_moving *moving = LIST_ENTRY(timer, struct log_moving, pause);
+
+    if (moving->stage == MOVE_NOTE)
+        journal_note_cancel(&moving->note, ERR_NO_SPACE); /* the log is held no longer than that for want of room */
+    else
+        step(moving);
 }
 
 static void wait(struct log_moving *moving)
@@ -507,6 +515,10 @@ void log_move_end(struct partition_log *log)
 {
     struct log_moving *moving = log->moving;
 
+    if (moving != NULL && moving->stage == MOVE_NOTE) {
+        journal_note_cancel(&moving->note, ERR_CLOSED); /* the room it waits for may never come */
+        return;
+    }
     if (moving == NULL || moving->running)
         return; /* whoever has it asks when he is done */
     if (moving->pause.heap_slot != 0) {
@@ -519,7 +531,7 @@ void log_move_end(struct partition_log *log)
 
 void partition_log_move_cancel(struct partition_log *log)
 {
-    if (log->moving == NULL || log->moving->holds || log->moving->op->moved)
+    if (log->moving == NULL || log->moving->op->moved || (log->moving->holds && log->moving->stage != MOVE_NOTE))
         return;
     log->moving->op->cancelled = true;
     log_move_end(log);

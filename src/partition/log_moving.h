@@ -86,7 +86,6 @@ struct log_moving {
     struct log_sync_plan plan;
     struct log_moved_mark mark;
     struct journal_note note;
-    uint64_t last_from;   /* of the last segment: what the final job copies begins there */
     struct fs_file *last; /* out: its file in the new place, so that appends need not wait for a job */
     int64_t held_ns;      /* since when */
     int64_t paced_ns;

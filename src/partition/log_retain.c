@@ -35,8 +35,10 @@ void partition_log_move_start(struct partition_log *log, int64_t offset)
     if (offset <= log->start_offset || log->failed || log->closing != NULL)
         return;
     log->start_offset = offset;
-    if (log->segments_synced < offset) /* nothing is kept below it that could be lost */
+    if (log->segments_synced < offset) { /* nothing is kept below it that could be lost */
+        log_journal_skipped(log, offset);
         log->segments_synced = offset;
+    }
     if (log->synced_offset < offset)
         log->synced_offset = offset;
     log_journal_started(log, offset);

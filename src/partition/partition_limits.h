@@ -26,6 +26,8 @@
 #define MOVE_FINAL_BYTES     UINT64_C(1048576)
 #define MOVE_FINAL_BYTES_MAX UINT64_C(67108864)
 #define MOVE_WAIT_NS         INT64_C(10000000) /* for a cleaning or a truncation to end */
+/* A log is held for the journal's room no longer than that: then the move ends, and the log goes on where it is. */
+#define MOVE_NOTE_NS_MAX INT64_C(1000000000)
 /* What it did slower than its rate for so long it may do faster; no single pause is longer than a minute. */
 #define CLEAN_CREDIT_NS    INT64_C(50000000)
 #define CLEAN_PAUSE_NS_MAX INT64_C(60000000000)
