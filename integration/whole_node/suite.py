@@ -1,5 +1,6 @@
 """A whole stopped node of Apache Kafka in Ottla, and the same directory in Apache Kafka again."""
 
+import re
 import shutil
 
 from harness import broker
@@ -47,6 +48,15 @@ def no_fault(node, words):
         raise Different("\n".join(lines[:8]))
 
 
+def see_fenced(env, data):
+    """Who stopped cleanly is fenced, by Apache Kafka's reading of the metadata log: else its broker that starts there is
+    refused as a second one of that id until a session has timed out."""
+    newest = max((data / "__cluster_metadata-0").glob("*.log"))
+    out = env.tool("kafka-dump-log", "--cluster-metadata-decoder", "--files", newest, bootstrap=False).out
+    told = re.findall(r'"type":"(REGISTER_BROKER_RECORD|BROKER_REGISTRATION_CHANGE_RECORD)".*?"fenced":(\w+)', out)
+    env.see("the last word of the broker", told[-1:], [("BROKER_REGISTRATION_CHANGE_RECORD", "1")])
+
+
 def take_over(env, node):
     """Our broker on that node's directory."""
     ours = env.new_broker()
@@ -85,6 +95,7 @@ def test_stopped_node_changes_hands(env):
                 if any(word in out.out + out.err for word in
                        ("isvalid: false", "ismatch", "out of order", "invalid bytes", "xception")):
                     raise Different(f"a fault in {path}: {out}")
+        see_fenced(env, kafka.data)
         kafka.start()
         same(second, asking.ask_all(kafka, ids), "Apache Kafka again")
         no_fault(kafka, [topic for topic in ids if not topic.startswith("never")])

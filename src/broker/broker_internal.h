@@ -164,6 +164,7 @@ struct broker {
     struct loop_task sequence_task;
     struct loop_task stop_task;
     bool loaded;             /* the partitions are the metadata's */
+    bool registered;         /* and unfenced: a stop is to end that */
     _Atomic(bool) undecided; /* a partition lies in two directories: the start ends, and changes nothing more */
     char undecided_message[BROKER_MESSAGE_CHARS];
     struct checkpoints checkpoints;

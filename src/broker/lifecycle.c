@@ -84,6 +84,7 @@ static void all_serve(struct loop_task *task)
     if (!goes_on(broker))
         return;
     atomic_store(&broker->state, BROKER_SERVING);
+    broker->registered = true;
     broker_forget_stored(broker);
     checkpoints_begin(broker);
     space_watch_begin(broker);
@@ -276,9 +277,37 @@ static void stop_metadata(struct broker *broker)
     metadata_node_stop(broker->metadata, &broker->metadata_stop);
 }
 
+static void left(struct metadata_call *request)
+{
+    struct broker *broker = LIST_ENTRY(request, struct broker, metadata_call);
+
+    if (request->request.err != ERR_OK)
+        log_warn(&broker->log, "the registration could not be ended err=%s", err_name(request->request.err));
+    stop_metadata(broker);
+}
+
+/* Last of all, when nothing here leads or changes any more: fenced, as Apache Kafka's controlled shutdown leaves a
+ * broker (controller.md "Brokers"). Else a node of another program that starts on these directories is taken for a
+ * second one with our id, and kept out until our session would have timed out. */
+static void leave(struct broker *broker)
+{
+    if (!broker->registered || atomic_load(&broker->dirs[broker->metadata_dir].failed)) {
+        stop_metadata(broker);
+        return;
+    }
+    broker->metadata_call.request.broker_heartbeat = (struct broker_heartbeat){
+        .broker_id = broker->node_id,
+        .broker_epoch = atomic_load(&broker->broker_epoch),
+        .metadata_offset = image_offset(metadata_node_image(broker->metadata)),
+        .want_fence = true,
+        .want_shutdown = true,
+    };
+    ask(broker, CONTROLLER_BROKER_HEARTBEAT, left);
+}
+
 static void marks_written(struct loop_job *job)
 {
-    stop_metadata(LIST_ENTRY(job, struct broker, stop_job));
+    leave(LIST_ENTRY(job, struct broker, stop_job));
 }
 
 static void all_closed(struct loop_task *task)
