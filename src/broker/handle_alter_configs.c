@@ -123,19 +123,37 @@ static bool check_repeated(struct alteration_set *set)
     return true;
 }
 
+/* NULL: no memory, and the request is closed. */
 static struct alteration_set *set_new(struct request *request, uint32_t count,
                                       void (*reply)(struct alteration_set *set))
 {
     struct alteration_set *set = arena_alloc(&request->arena, sizeof(*set));
 
-    if (set == NULL)
-        return NULL;
-    set->request = request;
-    set->count = count;
-    set->reply = reply;
-    set->entries = request_array(request, count, sizeof(*set->entries));
-    set->resources = request_array(request, count, sizeof(*set->resources));
-    return set->entries == NULL || set->resources == NULL ? NULL : set;
+    if (set != NULL) {
+        set->request = request;
+        set->count = count;
+        set->reply = reply;
+        set->entries = request_array(request, count, sizeof(*set->entries));
+        set->resources = request_array(request, count, sizeof(*set->resources));
+        if (set->entries != NULL && set->resources != NULL)
+            return set;
+    }
+    no_memory(request);
+    return NULL;
+}
+
+/* One resource as it came, with room for its changes. False: no memory, and the request is closed. */
+static bool entry_begin(struct alteration_set *set, uint32_t i, int8_t type, struct bytes name, uint32_t change_count)
+{
+    struct alteration *entry = &set->entries[i];
+
+    entry->type = type;
+    entry->name = name;
+    entry->change_count = change_count;
+    entry->changes = request_array(set->request, change_count, sizeof(*entry->changes));
+    if (entry->changes == NULL)
+        no_memory(set->request);
+    return entry->changes != NULL;
 }
 
 static void decided(struct metadata_call *ask)
@@ -228,24 +246,15 @@ void handle_incremental_alter_configs(struct request *request, void *body)
     const struct incremental_alter_configs_request *in = body;
     struct alteration_set *set = set_new(request, in->resources_count, reply_incremental);
 
-    if (set == NULL) {
-        no_memory(request);
+    if (set == NULL)
         return;
-    }
     for (uint32_t i = 0; i < in->resources_count; i++) {
         const struct incremental_alter_configs_request_alter_configs_resource *resource = &in->resources[i];
-        struct alteration *entry = &set->entries[i];
 
-        entry->type = resource->resource_type;
-        entry->name = resource->resource_name;
-        entry->change_count = resource->configs_count;
-        entry->changes = request_array(request, resource->configs_count, sizeof(*entry->changes));
-        if (entry->changes == NULL) {
-            no_memory(request);
+        if (!entry_begin(set, i, resource->resource_type, resource->resource_name, resource->configs_count))
             return;
-        }
         for (uint32_t j = 0; j < resource->configs_count; j++)
-            entry->changes[j] = (struct config_change){
+            set->entries[i].changes[j] = (struct config_change){
                 .name = resource->configs[j].name,
                 .value = resource->configs[j].value,
                 .op = resource->configs[j].config_operation,
@@ -284,24 +293,15 @@ void handle_alter_configs(struct request *request, void *body)
     const struct alter_configs_request *in = body;
     struct alteration_set *set = set_new(request, in->resources_count, reply_replaced);
 
-    if (set == NULL) {
-        no_memory(request);
+    if (set == NULL)
         return;
-    }
     for (uint32_t i = 0; i < in->resources_count; i++) {
         const struct alter_configs_request_alter_configs_resource *resource = &in->resources[i];
-        struct alteration *entry = &set->entries[i];
 
-        entry->type = resource->resource_type;
-        entry->name = resource->resource_name;
-        entry->change_count = resource->configs_count;
-        entry->changes = request_array(request, resource->configs_count, sizeof(*entry->changes));
-        if (entry->changes == NULL) {
-            no_memory(request);
+        if (!entry_begin(set, i, resource->resource_type, resource->resource_name, resource->configs_count))
             return;
-        }
         for (uint32_t j = 0; j < resource->configs_count; j++)
-            entry->changes[j] = (struct config_change){
+            set->entries[i].changes[j] = (struct config_change){
                 .name = resource->configs[j].name,
                 .value = resource->configs[j].value,
                 .op = CONFIG_SET,

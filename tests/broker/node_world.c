@@ -4,11 +4,21 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "broker/broker_internal.h"
 #include "protocol/batch_build.h"
 #include "protocol/gen/create_topics.h"
 #include "protocol/gen/delete_topics.h"
+#include "protocol/gen/find_coordinator.h"
 
-enum { PATIENCE_MS = 60 * 1000, CONFIGS_MAX = 8, CREATE_VERSION = 7, DELETE_VERSION = 6, PRODUCE_VERSION = 13 };
+enum {
+    PATIENCE_MS = 60 * 1000,
+    CONFIGS_MAX = 8,
+    COORDINATOR_TRIES = 100,
+    CREATE_VERSION = 7,
+    DELETE_VERSION = 6,
+    PRODUCE_VERSION = 13,
+    FIND_VERSION = 2
+};
 
 static void begin(struct node_world *world, uint64_t seed, uint32_t reactors)
 {
@@ -252,6 +262,55 @@ int64_t node_produce(struct node_world *world, uint32_t client, struct uuid topi
                      size_t value_bytes, enum err *err)
 {
     return node_produce_keyed(world, client, topic, partition, (struct bytes){0}, value_bytes, err);
+}
+
+void node_find_coordinator(struct node_world *world, const char *group)
+{
+    struct find_coordinator_request request;
+    int16_t code = err_wire(ERR_COORDINATOR_NOT_AVAILABLE);
+
+    find_coordinator_request_init(&request);
+    request.key = bytes_of_text(group);
+    for (int i = 0; code != 0; i++) {
+        const struct find_coordinator_response *response = NULL;
+        struct node_call call;
+
+        assert(i < COORDINATOR_TRIES && code == err_wire(ERR_COORDINATOR_NOT_AVAILABLE));
+        response = node_ask(world, 0, &find_coordinator_request_message, &request, &find_coordinator_response_message,
+                            FIND_VERSION, &call);
+        assert(response != NULL);
+        code = response->error_code;
+        assert(code != 0 || (response->node_id == broker_node_id(world->node.broker) &&
+                             response->port == sim_node_address(&world->node).port));
+        node_call_end(&call);
+        node_world_pass(world, 10);
+    }
+}
+
+static bool is_allowed(void *context, const struct request *request, enum operation operation, enum resource_type type,
+                       struct bytes name)
+{
+    struct node_world *world = context;
+
+    (void)request;
+    (void)name;
+    world->denied.asked++;
+    return (world->denied.operation != 0 && world->denied.operation != (int)operation) ||
+           (world->denied.type != 0 && world->denied.type != (int)type);
+}
+
+void node_deny(struct node_world *world, int operation, int type)
+{
+    world->denied.operation = operation;
+    world->denied.type = type;
+    world->denied.asked = 0;
+    world->node.broker->access = is_allowed;
+    world->node.broker->access_context = world;
+}
+
+void node_allow(struct node_world *world)
+{
+    world->node.broker->access = NULL;
 }
 
 void node_fetch_init(struct node_fetch *fetch, const char *name, struct uuid topic, int32_t partitions)

@@ -20,6 +20,11 @@ struct node_world {
     struct sim_network network;
     struct sim_node node;
     struct sim_client clients[NODE_CLIENTS_MAX];
+    struct { /* node_deny's */
+        int operation;
+        int type;
+        uint32_t asked;
+    } denied;
     const char *hears; /* node_hear's */
     char heard[NODE_HEARD_CHARS];
     size_t heard_size;
@@ -65,6 +70,15 @@ int64_t node_produce(struct node_world *world, uint32_t client, struct uuid topi
 /* The same with a key, for topics that are compacted. */
 int64_t node_produce_keyed(struct node_world *world, uint32_t client, struct uuid topic, int32_t partition,
                            struct bytes key, size_t value_bytes, enum err *err);
+
+/* As clients do it: again and again, until the group's coordinator is there. */
+void node_find_coordinator(struct node_world *world, const char *group);
+
+/* From here on nobody may do that operation (0: any) on resources of that type (0: any); denied.asked counts how often
+ * the node asked for something since. The double stands where an authorizer will. */
+void node_deny(struct node_world *world, int operation, int type);
+/* All may do everything again. */
+void node_allow(struct node_world *world);
 
 /* A Fetch v12 or v13 over partitions of one topic, each at its offset. */
 struct node_fetch {

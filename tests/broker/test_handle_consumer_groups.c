@@ -8,7 +8,6 @@
 #include "node_world.h"
 #include "protocol/gen/consumer_group_describe.h"
 #include "protocol/gen/consumer_group_heartbeat.h"
-#include "protocol/gen/find_coordinator.h"
 #include "protocol/gen/update_features.h"
 
 enum { TRIES = 100 };
@@ -20,20 +19,8 @@ static struct node_world world;
 
 static void begin(uint64_t seed)
 {
-    struct find_coordinator_request request;
-    int16_t code = 1;
-
     node_world_begin(&world, seed, 2);
-    find_coordinator_request_init(&request);
-    request.key = BYTES_LITERAL("g");
-    for (int i = 0; code != 0; i++) {
-        struct node_call call;
-
-        ck_assert_int_lt(i, TRIES);
-        code = ((struct find_coordinator_response *)ASK(find_coordinator, &request, 2, &call))->error_code;
-        node_call_end(&call);
-        node_world_pass(&world, 50);
-    }
+    node_find_coordinator(&world, "g");
 }
 
 struct beat {
@@ -159,20 +146,6 @@ START_TEST(the_cluster_agrees_on_it)
 }
 END_TEST
 
-static struct {
-    enum operation operation;
-    enum resource_type type;
-} denied;
-
-static bool deny(void *context, const struct request *request, enum operation operation, enum resource_type type,
-                 struct bytes name)
-{
-    (void)context;
-    (void)request;
-    (void)name;
-    return operation != denied.operation || type != denied.type;
-}
-
 START_TEST(who_may)
 {
     struct beat joined;
@@ -185,17 +158,15 @@ START_TEST(who_may)
         node_world_pass(&world, 100);
         joined = beat("m", joined.epoch, 1);
     }
-    world.node.broker->access = deny;
-    denied.operation = MAY_READ;
-    denied.type = ON_GROUP;
+    node_deny(&world, MAY_READ, ON_GROUP);
     ck_assert_int_eq(beat("n", 0, 1).code, err_wire(ERR_GROUP_AUTHORIZATION_FAILED));
-    denied.operation = MAY_DESCRIBE;
+    node_deny(&world, MAY_DESCRIBE, ON_GROUP);
     ck_assert_int_eq(describe(&members), err_wire(ERR_GROUP_AUTHORIZATION_FAILED));
-    denied.type = ON_TOPIC;
+    node_deny(&world, MAY_DESCRIBE, ON_TOPIC);
     ck_assert_int_eq(beat("n", 0, 1).code, err_wire(ERR_TOPIC_AUTHORIZATION_FAILED));
     ck_assert_int_eq(describe(&members), err_wire(ERR_TOPIC_AUTHORIZATION_FAILED));
     ck_assert_uint_eq(members, 0);
-    world.node.broker->access = NULL;
+    node_allow(&world);
     node_world_end(&world);
 }
 END_TEST

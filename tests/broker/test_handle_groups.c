@@ -6,14 +6,13 @@
 #include "broker/broker_internal.h"
 #include "node_world.h"
 #include "protocol/gen/describe_groups.h"
-#include "protocol/gen/find_coordinator.h"
 #include "protocol/gen/heartbeat.h"
 #include "protocol/gen/join_group.h"
 #include "protocol/gen/leave_group.h"
 #include "protocol/gen/list_groups.h"
 #include "protocol/gen/sync_group.h"
 
-enum { TRIES = 100, JOIN_VERSION = 9, MEMBER_ID_CHARS = 128 };
+enum { JOIN_VERSION = 9, MEMBER_ID_CHARS = 128 };
 
 static struct node_world world;
 
@@ -22,20 +21,8 @@ static struct node_world world;
 
 static void begin(uint64_t seed)
 {
-    struct find_coordinator_request request;
-    int16_t code = 1;
-
     node_world_begin(&world, seed, 2);
-    find_coordinator_request_init(&request);
-    request.key = BYTES_LITERAL("g");
-    for (int i = 0; code != 0; i++) {
-        struct node_call call;
-
-        ck_assert_int_lt(i, TRIES);
-        code = ((struct find_coordinator_response *)ASK(find_coordinator, &request, 2, &call))->error_code;
-        node_call_end(&call);
-        node_world_pass(&world, 50);
-    }
+    node_find_coordinator(&world, "g");
 }
 
 struct member {
@@ -255,20 +242,6 @@ START_TEST(a_stop_answers_who_waits)
 }
 END_TEST
 
-static struct {
-    enum operation operation;
-    enum resource_type type;
-} denied;
-
-static bool deny(void *context, const struct request *request, enum operation operation, enum resource_type type,
-                 struct bytes name)
-{
-    (void)context;
-    (void)request;
-    (void)name;
-    return operation != denied.operation || type != denied.type;
-}
-
 START_TEST(who_may)
 {
     struct member member = {.id = "m", .generation = 1};
@@ -280,9 +253,7 @@ START_TEST(who_may)
     struct node_call call;
 
     begin(4);
-    denied.operation = MAY_READ;
-    denied.type = ON_GROUP;
-    world.node.broker->access = deny;
+    node_deny(&world, MAY_READ, ON_GROUP);
     for (int16_t version = 0; version <= JOIN_VERSION; version++) {
         join_init(&request, &protocol, "m");
         response = ASK(join_group, &request, version, &call);
@@ -294,7 +265,7 @@ START_TEST(who_may)
     ck_assert_int_eq(beat(&member, 4), err_wire(ERR_GROUP_AUTHORIZATION_FAILED));
     for (int16_t version = 0; version <= 5; version++)
         ck_assert_int_eq(leave(&member, version), err_wire(ERR_GROUP_AUTHORIZATION_FAILED));
-    denied.operation = MAY_DESCRIBE;
+    node_deny(&world, MAY_DESCRIBE, ON_GROUP);
     describe_groups_request_init(&describing);
     describing.groups = &name;
     describing.groups_count = 1;
@@ -302,7 +273,7 @@ START_TEST(who_may)
         ((struct describe_groups_response *)ASK(describe_groups, &describing, 5, &call))->groups[0].error_code,
         err_wire(ERR_GROUP_AUTHORIZATION_FAILED));
     node_call_end(&call);
-    world.node.broker->access = NULL;
+    node_allow(&world);
     node_world_end(&world);
 }
 END_TEST

@@ -7,45 +7,17 @@
 #include "broker/broker_internal.h"
 #include "node_world.h"
 #include "protocol/gen/delete_groups.h"
-#include "protocol/gen/find_coordinator.h"
 #include "protocol/gen/list_groups.h"
 #include "protocol/gen/offset_commit.h"
 #include "protocol/gen/offset_delete.h"
 #include "protocol/gen/offset_fetch.h"
 
-enum { COMMIT_VERSION = 10, FETCH_VERSION = 10, COORDINATOR_TRIES = 100 };
+enum { COMMIT_VERSION = 10, FETCH_VERSION = 10, TRIES = 100 };
 
 static struct node_world world;
 
 #define ASK(api, request, version, call)                                                                               \
     node_ask(&world, 0, &api##_request_message, request, &api##_response_message, version, call)
-
-/* As clients do it: again and again, until it is there. */
-static void find_coordinator(const char *group)
-{
-    struct find_coordinator_request request;
-
-    find_coordinator_request_init(&request);
-    request.key = bytes_of_text(group);
-    for (int i = 0; i < COORDINATOR_TRIES; i++) {
-        struct find_coordinator_response *response = NULL;
-        struct node_call call;
-        int16_t code = 0;
-
-        response = ASK(find_coordinator, &request, 2, &call);
-        code = response->error_code;
-        if (code == 0) {
-            ck_assert_int_eq(response->node_id, 1);
-            ck_assert_int_eq(response->port, sim_node_address(&world.node).port);
-        }
-        node_call_end(&call);
-        if (code == 0)
-            return;
-        ck_assert_int_eq(code, err_wire(ERR_COORDINATOR_NOT_AVAILABLE));
-        node_world_pass(&world, 10);
-    }
-    ck_abort_msg("no coordinator of %s", group);
-}
 
 /* A commit of one partition. */
 struct commit {
@@ -77,7 +49,7 @@ static int16_t send_commit(const struct commit *commit, int16_t version)
     struct node_call call;
     int16_t code = 0;
 
-    for (int i = 0; i < COORDINATOR_TRIES; i++) {
+    for (int i = 0; i < TRIES; i++) {
         response = ASK(offset_commit, &commit->request, version, &call);
         ck_assert_uint_eq(response->topics_count, 1);
         ck_assert_uint_eq(response->topics[0].partitions_count, 1);
@@ -166,7 +138,7 @@ static struct fetched fetch(const char *group, const char *topic, struct uuid id
     struct fetched fetched = {0};
     int16_t loading = err_wire(ERR_COORDINATOR_LOAD_IN_PROGRESS);
 
-    for (int i = 0; i < COORDINATOR_TRIES; i++) {
+    for (int i = 0; i < TRIES; i++) {
         fetched = fetch_once(group, topic, id, version);
         if (fetched.code != loading && fetched.group_code != loading)
             break;
@@ -182,7 +154,7 @@ START_TEST(committed_is_fetched)
 
     node_world_begin(&world, 1, 2);
     id = node_create_topic(&world, "t", 3, NULL);
-    find_coordinator("g");
+    node_find_coordinator(&world, "g");
     for (int16_t version = 1; version <= COMMIT_VERSION; version++)
         ck_assert_int_eq(commit_offset("g", "t", id, 10 + version, version), 0);
     for (int16_t version = 1; version <= FETCH_VERSION; version++) {
@@ -217,7 +189,7 @@ START_TEST(restarts_lose_nothing)
 
     node_world_begin(&world, 2, 3);
     id = node_create_topic(&world, "t", 1, NULL);
-    find_coordinator("g0");
+    node_find_coordinator(&world, "g0");
     for (int life = 0; life < 6; life++) {
         char group[8];
 
@@ -245,7 +217,7 @@ START_TEST(what_is_refused)
     ck_assert_int_eq(fetch("g", "t", id, 1).code, err_wire(ERR_NOT_COORDINATOR));
     ck_assert_int_eq(fetch("g", "t", id, 5).group_code, err_wire(ERR_NOT_COORDINATOR));
     ck_assert_int_eq(fetch("g", "t", id, 9).group_code, err_wire(ERR_NOT_COORDINATOR));
-    find_coordinator("g");
+    node_find_coordinator(&world, "g");
     ck_assert_int_eq(commit_offset("g", "missing", id, 1, 8), err_wire(ERR_UNKNOWN_TOPIC_OR_PARTITION));
     ck_assert_int_eq(commit_offset("g", "t", other, 1, 10), err_wire(ERR_UNKNOWN_TOPIC_ID));
     commit_init(&commit, "g", "t", id, 4);
@@ -260,47 +232,30 @@ START_TEST(what_is_refused)
 }
 END_TEST
 
-static struct {
-    enum operation operation;
-    enum resource_type type;
-} denied;
-
-static bool deny(void *context, const struct request *request, enum operation operation, enum resource_type type,
-                 struct bytes name)
-{
-    (void)context;
-    (void)request;
-    (void)name;
-    return operation != denied.operation || type != denied.type;
-}
-
 START_TEST(who_may)
 {
     struct uuid id;
 
     node_world_begin(&world, 4, 2);
     id = node_create_topic(&world, "t", 1, NULL);
-    find_coordinator("g");
+    node_find_coordinator(&world, "g");
     ck_assert_int_eq(commit_offset("g", "t", id, 1, 8), 0);
-    world.node.broker->access = deny;
-    denied.type = ON_GROUP;
-    denied.operation = MAY_READ;
+    node_deny(&world, MAY_READ, ON_GROUP);
     ck_assert_int_eq(commit_offset("g", "t", id, 2, 8), err_wire(ERR_GROUP_AUTHORIZATION_FAILED));
-    denied.operation = MAY_DESCRIBE;
+    node_deny(&world, MAY_DESCRIBE, ON_GROUP);
     ck_assert_int_eq(fetch("g", "t", id, 1).code, err_wire(ERR_GROUP_AUTHORIZATION_FAILED));
     ck_assert_int_eq(fetch("g", "t", id, 2).group_code, err_wire(ERR_GROUP_AUTHORIZATION_FAILED));
     ck_assert_int_eq(fetch("g", "t", id, 8).group_code, err_wire(ERR_GROUP_AUTHORIZATION_FAILED));
-    denied.type = ON_TOPIC;
-    denied.operation = MAY_READ;
+    node_deny(&world, MAY_READ, ON_TOPIC);
     for (int16_t version = 1; version <= COMMIT_VERSION; version++)
         ck_assert_int_eq(commit_offset("g", "t", id, 2, version), err_wire(ERR_TOPIC_AUTHORIZATION_FAILED));
-    denied.operation = MAY_DESCRIBE;
+    node_deny(&world, MAY_DESCRIBE, ON_TOPIC);
     for (int16_t version = 1; version <= FETCH_VERSION; version++) {
         ck_assert_int_eq(fetch("g", "t", id, version).code, err_wire(ERR_TOPIC_AUTHORIZATION_FAILED));
         if (version > 1)
             ck_assert_uint_eq(fetch("g", NULL, id, version).topics, 0);
     }
-    world.node.broker->access = NULL;
+    node_allow(&world);
     ck_assert_int_eq(fetch("g", "t", id, 8).offset, 1);
     node_world_end(&world);
 }
@@ -336,7 +291,7 @@ START_TEST(listed_and_deleted)
     node_world_begin(&world, 5, 3);
     ck_assert_uint_eq(list(), 0);
     id = node_create_topic(&world, "t", 1, NULL);
-    find_coordinator("g");
+    node_find_coordinator(&world, "g");
     for (int i = 0; i < 10; i++) {
         char group[8];
 
@@ -415,7 +370,7 @@ START_TEST(commits_go_on_from_the_reserve)
     sim_node_set(&world.node, "ottla.disk.refuse.bytes=65536");
     sim_node_start(&world.node);
     id = node_create_topic(&world, "t", 1, NULL);
-    find_coordinator("g");
+    node_find_coordinator(&world, "g");
     ck_assert_int_eq(commit_offset("g", "t", id, 1, 8), 0);
     ck_assert_int_eq(produce_code(id), 0);
     for (int i = 0; i < 100 && sim_fs_peek(&world.disk, "/data/ottla-reserve").size < RESERVE_BYTES; i++)

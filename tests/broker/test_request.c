@@ -21,38 +21,17 @@ enum { TOPIC_DENIED = 29, GROUP_DENIED = 30, CLUSTER_DENIED = 31, TRANSACTION_DE
 static struct node_world world;
 static struct uuid topic;
 
-/* Denies one operation (0: all) on one type of resource (0: all). */
-static struct {
-    int operation;
-    int type;
-    int asked;
-} denied;
-
-static bool deny(void *context, const struct request *request, enum operation operation, enum resource_type type,
-                 struct bytes name)
-{
-    (void)context;
-    (void)request;
-    (void)name;
-    denied.asked++;
-    return (denied.operation != 0 && denied.operation != (int)operation) ||
-           (denied.type != 0 && denied.type != (int)type);
-}
-
 static void begin(int operation, int type)
 {
     node_world_begin(&world, 11, 2);
     topic = node_create_topic(&world, "t", 2, NULL);
-    denied.operation = operation;
-    denied.type = type;
-    denied.asked = 0;
-    world.node.broker->access = deny;
+    node_deny(&world, operation, type);
 }
 
 static void end(void)
 {
-    ck_assert_int_gt(denied.asked, 0);
-    world.node.broker->access = NULL;
+    ck_assert_uint_gt(world.denied.asked, 0);
+    node_allow(&world);
     node_world_end(&world);
 }
 
