@@ -259,6 +259,34 @@ START_TEST(so_many_at_a_time)
 }
 END_TEST
 
+/* No pause between two looks is still one: a node with nothing to do does next to nothing. The longest there is, is
+ * none that would come around in the timer. */
+START_TEST(the_least_and_the_longest_backoff)
+{
+    for (int longest = 0; longest <= 1; longest++) {
+        struct uuid topic;
+        uint64_t steps = 0;
+
+        node_world_begin_with(&world, 14, 1,
+                              longest ? "log.cleaner.backoff.ms=9223372036854775807" : "log.cleaner.backoff.ms=0",
+                              "metadata.max.idle.interval.ms=0", NULL);
+        topic = node_create_topic(&world, "t", 1, compacted, rolled_soon, NULL);
+        fill(topic, 0, 0, SEALED_KEYS);
+        seal(topic, 0);
+        node_world_pass(&world, 3000);
+        ck_assert_int_eq(partition_cleaned_offset(partition_of(topic, 0)), longest ? -1 : SEALED_KEYS);
+        steps = world.sim.steps;
+        node_world_pass(&world, 10000);
+        if (!longest)
+            ck_assert_uint_lt(world.sim.steps - steps, 10 * (10000 / CLEANER_BACKOFF_MS_MIN));
+        world.sim.mono_ns += (CLEANER_BACKOFF_MS_MAX - 1000) * INT64_C(1000000);
+        node_world_pass(&world, 5000);
+        ck_assert_int_eq(partition_cleaned_offset(partition_of(topic, 0)), SEALED_KEYS);
+        node_world_end(&world);
+    }
+}
+END_TEST
+
 START_TEST(disabled_it_cleans_nothing)
 {
     struct uuid topic;
@@ -345,5 +373,5 @@ END_TEST
 
 RUN_TESTS("broker/cleaner_turn", the_dirtiest_that_is_due_comes_first, what_lies_dirty_for_too_long_is_due,
           the_buffers_and_the_rate_are_divided, a_small_part_is_enough, a_stop_does_not_wait_for_a_slow_one,
-          so_many_at_a_time, disabled_it_cleans_nothing, one_that_fails_is_left_for_a_while,
-          a_failed_directory_is_not_for_the_cleaner)
+          so_many_at_a_time, the_least_and_the_longest_backoff, disabled_it_cleans_nothing,
+          one_that_fails_is_left_for_a_while, a_failed_directory_is_not_for_the_cleaner)

@@ -3,6 +3,7 @@
 #include <check.h>
 #include <stdio.h>
 
+#include "base/mem.h"
 #include "broker/config.h"
 #include "broker/listeners.h"
 
@@ -86,6 +87,29 @@ START_TEST(properties_are_read_as_java_reads_them)
     ck_assert_int_eq(config_int(&config, CONFIG_NUM_PARTITIONS), 3);
     ck_assert_int_eq(config.slots[CONFIG_BROKER_RACK].line, 7);
     ck_assert_str_eq(lines.text, "");
+}
+END_TEST
+
+/* max - 1, max and max + 1 bytes: the last is refused with a line that says how many there may be. */
+START_TEST(the_largest_file)
+{
+    char *text = mem_alloc(CONFIG_FILE_BYTES_MAX + 1);
+
+    ck_assert_ptr_nonnull(text);
+    for (int more = -1; more <= 1; more++) {
+        size_t size = (size_t)(CONFIG_FILE_BYTES_MAX + more);
+
+        memset(text, '#', size); /* a comment */
+        memcpy(text, "num.partitions=7\n", 17);
+        config_deinit(&config);
+        setup();
+        ck_assert_int_eq(config_read_properties(&config, bytes_of(text, size), "server.properties", &report),
+                         more > 0 ? ERR_USAGE : ERR_OK);
+        ck_assert_int_eq(lines.fatal, more > 0 ? 1 : 0);
+        ck_assert_int_eq(config_int(&config, CONFIG_NUM_PARTITIONS), more > 0 ? 1 : 7);
+    }
+    ck_assert_ptr_nonnull(strstr(lines.text, "1048576"));
+    mem_free(text);
 }
 END_TEST
 
@@ -256,6 +280,7 @@ int main(void)
     tcase_add_test(tcase, every_default_is_accepted_by_its_own_row);
     tcase_add_test(tcase, names_are_distinct_in_their_scope_and_synonyms_lead_to_broker_keys);
     tcase_add_test(tcase, properties_are_read_as_java_reads_them);
+    tcase_add_test(tcase, the_largest_file);
     tcase_add_test(tcase, a_wrong_value_is_refused_with_all_that_helps);
     tcase_add_test(tcase, an_unknown_key_is_a_warning_with_a_hint);
     tcase_add_test(tcase, what_guards_is_refused_rather_than_ignored);

@@ -371,6 +371,47 @@ START_TEST(what_is_kept_is_bounded)
 }
 END_TEST
 
+/* max - 1, max and max + 1 partitions; what a session has stays as it was when more are refused. */
+START_TEST(so_many_partitions_and_no_more)
+{
+    const struct fetch_session_limits roomy = {.one_bytes_max = SIZE_MAX, .cached_bytes_max = SIZE_MAX};
+    struct fetch_request_fetch_partition *partitions =
+        mem_calloc(FETCH_PARTITIONS_MAX + 1, sizeof(struct fetch_request_fetch_partition));
+    struct fetch_plan plan;
+    struct ask ask;
+    int32_t id = 0;
+
+    ck_assert_ptr_nonnull(partitions);
+    sessions.limits = roomy;
+    for (int32_t i = 0; i <= FETCH_PARTITIONS_MAX; i++) {
+        fetch_request_fetch_partition_init(&partitions[i]);
+        partitions[i].partition = i;
+    }
+    (void)ask_for(&ask, 0, 0, 0, 1, 0);
+    ask.topic.partitions = partitions;
+    ask.topic.partitions_count = FETCH_PARTITIONS_MAX + 1;
+    fetch_session_begin(&sessions, &ask.request, 13, 0, &plan);
+    ck_assert_int_eq(plan.err, ERR_LIMIT);
+    ck_assert_ptr_null(plan.session);
+    ask.topic.partitions_count = FETCH_PARTITIONS_MAX - 1;
+    fetch_session_begin(&sessions, &ask.request, 13, 0, &plan);
+    ck_assert_int_eq(plan.err, ERR_OK);
+    id = finish(plan.session);
+    ck_assert_int_ne(id, 0);
+    for (int32_t more = 0; more <= 1; more++) {
+        (void)ask_for(&ask, id, 1 + more, FETCH_PARTITIONS_MAX - 1 + more, 1, 0);
+        fetch_session_begin(&sessions, &ask.request, 13, 0, &plan);
+        ck_assert_int_eq(plan.err, more == 0 ? ERR_OK : ERR_LIMIT);
+        if (more > 0)
+            break;
+        ck_assert_uint_eq(plan.session->count, FETCH_PARTITIONS_MAX);
+        ck_assert_int_eq(finish(plan.session), id);
+    }
+    fetch_sessions_close_all(&sessions);
+    mem_free(partitions);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("fetch_session");
@@ -392,6 +433,7 @@ int main(void)
     tcase_add_test(tcase, by_name_a_stale_entry_gives_way_to_a_fresh_one);
     tcase_add_test(tcase, names_count_for_each_partition);
     tcase_add_test(tcase, what_is_kept_is_bounded);
+    tcase_add_test(tcase, so_many_partitions_and_no_more);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

@@ -469,7 +469,68 @@ START_TEST(wishes_are_forgotten_once_it_is_there)
 }
 END_TEST
 
+/* Whoever wishes for more partitions to come than any topic has is not remembered for all of them, and nothing else is
+ * lost for it. */
+START_TEST(so_many_wishes)
+{
+    static int32_t indexes[DIR_WISHES_MAX + 10];
+    struct alter_replica_log_dirs_request request;
+    struct alter_replica_log_dir dir;
+    struct alter_replica_log_dir_topic asked;
+    struct node_call call;
+    struct uuid topic;
+
+    begin(7, NULL);
+    for (int32_t i = 0; i < DIR_WISHES_MAX + 10; i++)
+        indexes[i] = i;
+    alter_replica_log_dirs_request_init(&request);
+    alter_replica_log_dir_init(&dir);
+    alter_replica_log_dir_topic_init(&asked);
+    asked.name = BYTES_LITERAL("later");
+    asked.partitions = indexes;
+    asked.partitions_count = DIR_WISHES_MAX + 10;
+    dir.path = BYTES_LITERAL("/last");
+    dir.topics = &asked;
+    dir.topics_count = 1;
+    request.dirs = &dir;
+    request.dirs_count = 1;
+    ck_assert_ptr_nonnull(node_ask(&world, 0, &alter_replica_log_dirs_request_message, &request,
+                                   &alter_replica_log_dirs_response_message, ALTER_VERSION, &call));
+    node_call_end(&call);
+    node_world_pass(&world, 1000);
+    for (uint32_t i = 0; i < world.node.broker->env.reactor_count; i++)
+        ck_assert_uint_eq(map_count(&world.node.broker->shards[i].moves.wishes), DIR_WISHES_MAX);
+    topic = node_create_topic(&world, "later", 4, NULL);
+    for (int32_t i = 0; i < 4; i++)
+        ck_assert_uint_eq(dir_of(topic, i), 2);
+    node_world_pass(&world, 1000);
+    for (uint32_t i = 0; i < world.node.broker->env.reactor_count; i++)
+        ck_assert_uint_eq(map_count(&world.node.broker->shards[i].moves.wishes), DIR_WISHES_MAX - 4);
+    node_world_end(&world);
+}
+END_TEST
+
+/* The metadata learn of more partitions than one request to the controller names. */
+START_TEST(all_directories_are_told)
+{
+    enum { PARTITIONS = DIR_ASSIGN_PARTITIONS_MAX + 10 };
+    struct uuid topic;
+    int32_t told = 0;
+
+    node_world_begin_with(&world, 8, 1, "log.dirs=/data,/more,/last", NULL);
+    topic = node_create_topic(&world, "wide", PARTITIONS, NULL);
+    for (int tries = 0; tries < 100 && told < PARTITIONS; tries++) {
+        node_world_pass(&world, 100);
+        told = 0;
+        for (int32_t i = 0; i < PARTITIONS; i++)
+            told += is_told(topic, i, dir_of(topic, i));
+    }
+    ck_assert_int_eq(told, PARTITIONS);
+    node_world_end(&world);
+}
+END_TEST
+
 RUN_TESTS("handle_alter_log_dirs", bad_requests_are_refused, a_move_is_seen_replaced_and_ended,
           moves_go_on_after_a_start, a_partition_to_come_has_its_place, a_kill_leaves_it_in_one_place,
           of_two_the_metadata_choose, of_two_that_the_metadata_do_not_name_none_is_served, a_topic_goes_while_it_moves,
-          a_target_that_fails, wishes_are_forgotten_once_it_is_there)
+          a_target_that_fails, wishes_are_forgotten_once_it_is_there, so_many_wishes, all_directories_are_told)

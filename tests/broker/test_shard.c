@@ -119,6 +119,80 @@ START_TEST(a_clean_stop_and_a_start)
 }
 END_TEST
 
+/* Who comes while the node starts, and is not one of those that are held. */
+struct early {
+    struct net_stream *stream;
+    bool closed;
+};
+
+static void early_readable(void *context)
+{
+    struct early *early = context;
+    uint8_t byte = 0;
+    size_t got = 0;
+
+    early->closed = net_read(early->stream, &byte, 1, &got) == ERR_CLOSED;
+    if (early->closed)
+        net_close(early->stream, false);
+}
+
+static void early_connected(void *context, struct net_stream *stream, enum err err)
+{
+    static const struct net_stream_events events = {.readable = early_readable};
+    struct early *early = context;
+
+    ck_assert_int_eq(err, ERR_OK);
+    early->stream = stream;
+    stream->events = &events;
+    stream->context = early;
+    net_want(stream, true, false);
+}
+
+static uint32_t count_closed(const struct early *early, uint32_t count)
+{
+    uint32_t closed = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        closed += early[i].closed;
+    return closed;
+}
+
+/* A start that takes long holds so many connections, turns more of them away at once, and serves those that it held. */
+START_TEST(who_comes_before_its_time)
+{
+    enum { MORE = 6, COUNT = SHARD_HELD_STREAMS_MAX + MORE };
+    static struct early early[COUNT];
+    struct sim_host *host = NULL;
+    struct loop *loop = NULL;
+    struct net_address address;
+
+    node_world_begin(&world, 31, 1);
+    address = sim_node_address(&world.node);
+    sim_node_stop(&world.node);
+    world.sim.habits.job_delay_ns_max = INT64_C(3000000000);
+    sim_node_begin(&world.node);
+    host = sim_host_add(&world.network);
+    loop = sim_loop_new(&world.sim, "early", 0);
+    memset(early, 0, sizeof(early));
+    for (uint32_t i = 0; i < COUNT; i++)
+        ck_assert_int_eq(net_connect(&host->net, loop, &address, early_connected, &early[i]), ERR_OK);
+    while (world.node.broker->shards[0].held_count < SHARD_HELD_STREAMS_MAX)
+        ck_assert(sim_step(&world.sim, INT64_MAX));
+    ck_assert(!world.node.broker->shards[0].serving);
+    while (count_closed(early, COUNT) < MORE)
+        ck_assert(sim_step(&world.sim, INT64_MAX));
+    world.sim.habits.job_delay_ns_max = 1000000;
+    while (!world.node.broker->shards[0].serving)
+        ck_assert(sim_step(&world.sim, INT64_MAX));
+    node_world_pass(&world, 1000);
+    ck_assert_uint_eq(count_closed(early, COUNT), MORE);
+    ck_assert_uint_eq(world.node.broker->shards[0].held_count, 0);
+    ck_assert_uint_ge(connections_stats(world.node.broker->shards[0].connections)->open, SHARD_HELD_STREAMS_MAX);
+    world.node.told = false;
+    node_world_end(&world);
+}
+END_TEST
+
 RUN_TESTS("broker/shard", a_failed_sync_ends_the_directory_on_every_reactor,
           partitions_spread_evenly_and_stay_where_they_are, why_there_is_no_partition,
-          a_name_that_comes_again_begins_empty, a_clean_stop_and_a_start)
+          a_name_that_comes_again_begins_empty, a_clean_stop_and_a_start, who_comes_before_its_time)
