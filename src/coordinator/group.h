@@ -22,11 +22,20 @@ enum group_kind { GROUP_CLASSIC, GROUP_CONSUMER };
 struct group {
     struct groups *groups;
     struct bytes id; /* its own copy */
+    struct list_node in_all;
     enum group_kind kind;
     struct classic_group *classic;   /* NULL: Empty, and never had members: a group of offsets alone ("simple") */
     struct consumer_group *consumer; /* kind GROUP_CONSUMER: never NULL */
     struct group_offsets *offsets;   /* NULL: none */
     struct group_history *history;   /* NULL: nothing happened yet since the load */
+};
+
+/* A pass over all groups: what a deleted topic leaves, and what is too old (offsets_sweep.c). */
+struct offsets_sweep {
+    struct group *at; /* the next one; NULL: no pass is under way */
+    bool expires;     /* it looks for what is too old, too */
+    bool is_due;      /* the next pass does */
+    int64_t due_ns;   /* when it is */
 };
 
 struct groups {
@@ -35,14 +44,16 @@ struct groups {
     uint64_t seed;
     int32_t partition;
     struct map by_id; /* of struct group */
+    struct list all;  /* of them, in the order they came */
     struct timer_heap timers;
     struct step *step;              /* the one under way, for timers */
-    struct loop_timer expire_timer; /* offsets.retention.check.interval.ms */
-    struct list pending;            /* member ids handed out and not used yet, oldest first (classic_pending.c) */
+    struct loop_timer expire_timer; /* offsets.retention.check.interval.ms, or sooner where a step left something */
+    struct offsets_sweep sweep;
+    struct list pending; /* member ids handed out and not used yet, oldest first (classic_pending.c) */
     size_t pending_bytes;
     struct map_u64 transactions; /* by producer id: offsets committed in transactions that have not ended (offsets.c) */
     uint64_t offsets_sequence;   /* of the next offset that is replayed: which of two is the later */
-    struct list gone_topics;     /* deleted ones, whose offsets are not all gone yet (offsets_remove.c) */
+    struct list gone_topics;     /* deleted ones, whose offsets are not all gone yet (offsets_sweep.c) */
     struct list deleting;        /* struct group_op: groups whose offsets are being taken away */
     uint64_t skipped;            /* records of unknown kinds */
 };
@@ -53,6 +64,7 @@ struct group *group_find(const struct groups *groups, struct bytes id);
 MUST_CHECK enum err group_get_or_make(struct groups *groups, struct bytes id, struct group **group);
 /* Frees it if there is nothing left of it; true: it is gone. */
 bool group_settle(struct group *group);
+struct group *group_after(const struct group *group); /* NULL: it is the last */
 /* Timers of cores: fired runs inside groups_tick, with groups->step set. Armed by monotonic time. */
 void group_timer_start(struct groups *groups, struct loop_timer *timer, int64_t due_ns);
 void group_timer_stop(struct groups *groups, struct loop_timer *timer);

@@ -12,8 +12,6 @@
 #include "protocol/gen/group_metadata_record.h"
 #include "protocol/gen/offset_commit_record.h"
 
-#define NS_PER_MS INT64_C(1000000)
-
 enum {
     GROUPS_MAX = 1 << 24, /* of one coordinator: more than memory holds */
     TRANSACTIONS_MAX = 1 << 24,
@@ -27,8 +25,6 @@ enum {
     KEY_CONSUMER_EXPRESSION = 16,
 };
 
-static void expire_fired(struct loop_timer *timer);
-
 enum err groups_new(const struct groups_spec *spec, struct groups **groups)
 {
     struct groups *made = mem_calloc(1, sizeof(*made));
@@ -40,7 +36,8 @@ enum err groups_new(const struct groups_spec *spec, struct groups **groups)
     made->log = spec->log;
     made->seed = spec->seed;
     made->partition = spec->partition;
-    made->expire_timer.fired = expire_fired;
+    made->expire_timer.fired = offsets_sweep_fired;
+    list_init(&made->all);
     list_init(&made->pending);
     list_init(&made->gone_topics);
     list_init(&made->deleting);
@@ -55,12 +52,22 @@ enum err groups_new(const struct groups_spec *spec, struct groups **groups)
     return ERR_OK;
 }
 
+struct group *group_after(const struct group *group)
+{
+    struct list_node *next = list_next(&group->groups->all, &group->in_all);
+
+    return next == NULL ? NULL : LIST_ENTRY(next, struct group, in_all);
+}
+
 static void free_group(struct group *group)
 {
     classic_unload(group, NULL, ERR_OK);
     consumer_unload(group, NULL, ERR_OK);
     offsets_free(group);
     group_history_free(group);
+    if (group->groups->sweep.at == group)
+        group->groups->sweep.at = group_after(group);
+    list_remove(&group->in_all);
     mem_free((void *)(uintptr_t)group->id.data);
     mem_free(group);
 }
@@ -110,9 +117,11 @@ enum err group_get_or_make(struct groups *groups, struct bytes id, struct group 
     made->groups = groups;
     made->id = (struct bytes){copy, id.size};
     made->kind = GROUP_CLASSIC;
+    list_node_init(&made->in_all);
     err = map_insert(&groups->by_id, made->id, made);
     if (err != ERR_OK)
         goto out;
+    list_add_last(&groups->all, &made->in_all);
     *group = made;
     made = NULL;
     copy = NULL;
@@ -208,7 +217,7 @@ void groups_loaded(struct groups *groups, struct step *step)
         else if (group->classic != NULL)
             classic_loaded(group, step);
     }
-    group_timer_start(groups, &groups->expire_timer, step->now_ns + groups->settings->offsets_check_ms * NS_PER_MS);
+    offsets_loaded(groups, step);
     groups->step = NULL;
 }
 
@@ -274,14 +283,6 @@ void groups_tick(struct groups *groups, struct step *step)
     groups->step = NULL;
 }
 
-static void expire_fired(struct loop_timer *timer)
-{
-    struct groups *groups = (struct groups *)(void *)((char *)timer - offsetof(struct groups, expire_timer));
-
-    group_timer_start(groups, timer, groups->step->now_ns + groups->settings->offsets_check_ms * NS_PER_MS);
-    offsets_expire(groups, groups->step);
-}
-
 void groups_topics_changed(struct groups *groups, struct step *step, const struct group_topic *deleted,
                            uint32_t deleted_count)
 {
@@ -289,8 +290,7 @@ void groups_topics_changed(struct groups *groups, struct step *step, const struc
     void *value = NULL;
 
     groups->step = step;
-    for (uint32_t i = 0; i < deleted_count && step->err == ERR_OK; i++)
-        offsets_topic_deleted(groups, step, &deleted[i]);
+    offsets_topics_deleted(groups, step, deleted, deleted_count);
     while (step->err == ERR_OK && map_next(&groups->by_id, &cursor, NULL, &value)) {
         struct group *group = value;
 

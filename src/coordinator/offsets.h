@@ -24,10 +24,11 @@ MUST_CHECK enum err offsets_replay(struct groups *groups, int64_t producer_id, i
 MUST_CHECK enum err offsets_replay_marker(struct groups *groups, int64_t producer_id, bool committed);
 /* Whoever waits for a deletion is answered with why. */
 void offsets_stop(struct groups *groups, struct step *step, enum err why);
-/* Tombstones of what is too old, by the rule of each group's kind; as much as one step has room for, the rest later. */
-void offsets_expire(struct groups *groups, struct step *step);
-/* Tombstones of what was committed for topics that are gone. */
-void offsets_topic_deleted(struct groups *groups, struct step *step, const struct group_topic *topic);
+/* From now on what is too old goes, by the rule of each group's kind, every offsets.retention.check.interval.ms: a
+ * piece in each step, as is what was committed for topics that are gone. */
+void offsets_loaded(struct groups *groups, struct step *step);
+void offsets_sweep_fired(struct loop_timer *timer);
+void offsets_topics_deleted(struct groups *groups, struct step *step, const struct group_topic *topics, uint32_t count);
 void offsets_free(struct group *group);
 bool offsets_is_empty(const struct group *group);
 /* All of it, and what transactions hold pending. */

@@ -1,10 +1,10 @@
-/* How offsets go: by request, with their topic, with their group, by age. */
+/* How offsets go by request: OffsetDelete, and DeleteGroups. */
+#include "coordinator/offsets_remove.h"
 #include "base/assert.h"
 #include "base/mem.h"
 #include "coordinator/classic.h"
 #include "coordinator/consumer.h"
 #include "coordinator/offsets.h"
-#include "coordinator/offsets_store.h"
 #include "protocol/gen/delete_groups.h"
 #include "protocol/gen/offset_commit_record.h"
 #include "protocol/gen/offset_delete.h"
@@ -13,27 +13,21 @@
 
 enum {
     TOMBSTONE_OVERHEAD_BYTES = 64, /* a key's fixed fields, and the record around it, at most */
-    AGAIN_MS = 1,                  /* what did not fit into a step goes on in another one */
+    AGAIN_MS = 1,                  /* before the next step */
+    DELETED_IN_STEP = 1024,        /* offsets of deleted groups: some 0.4 ms */
 };
 
-/* A topic that was deleted while its offsets did not all fit into one batch. */
-struct gone_topic {
-    struct list_node node;
-    struct uuid id;
-    struct bytes name;
-};
-
-static bool has_room(const struct step *step, const struct group *group, struct bytes topic)
+bool offsets_has_room(const struct step *step, const struct group *group, struct bytes topic)
 {
     return step->err == ERR_OK && step_room(step) >= TOMBSTONE_OVERHEAD_BYTES + group->id.size + topic.size;
 }
 
-static void go_on_soon(struct groups *groups, const struct step *step)
+void offsets_go_on_soon(struct groups *groups, const struct step *step)
 {
     group_timer_start(groups, &groups->expire_timer, step->now_ns + AGAIN_MS * NS_PER_MS);
 }
 
-static enum err write_tombstone(const struct group *group, struct step *step, struct bytes topic, int32_t partition)
+enum err offsets_write_tombstone(const struct group *group, struct step *step, struct bytes topic, int32_t partition)
 {
     struct offset_commit_key key = {.group = group->id, .topic = topic, .partition = partition};
 
@@ -89,10 +83,10 @@ static enum err delete_topic(struct groups *groups, struct step *step, struct gr
             at->error_code = err_wire(ERR_GROUP_SUBSCRIBED_TO_TOPIC);
         else if (offsets_find(group, from->name, at->partition_index) == NULL)
             continue;
-        else if (!has_room(step, group, from->name))
+        else if (!offsets_has_room(step, group, from->name))
             at->error_code = err_wire(ERR_UNKNOWN_SERVER_ERROR);
         else
-            err = write_tombstone(group, step, from->name, at->partition_index);
+            err = offsets_write_tombstone(group, step, from->name, at->partition_index);
     }
     return err;
 }
@@ -121,23 +115,22 @@ out:
 
 /* ---- DeleteGroups ---- */
 
-/* Tombstones of all its offsets, from the last on; false: there was no room for all. */
-static bool drop_all(struct group *group, struct step *step)
+/* Tombstones of all its offsets, from the last on; *left: how many more may go in this step. False: there are more. */
+static bool drop_all(struct group *group, struct step *step, uint32_t *left)
 {
-    while (group->offsets != NULL && step->err == ERR_OK) {
+    for (; group->offsets != NULL && step->err == ERR_OK; --*left) {
         const struct topic_offsets *topic = group->offsets->topics[group->offsets->count - 1];
         struct bytes name = topic_offsets_name(topic);
 
-        if (!has_room(step, group, name))
+        if (*left == 0 || !offsets_has_room(step, group, name))
             return false;
-        if (write_tombstone(group, step, name, topic->entries[topic->count - 1].partition) != ERR_OK)
+        if (offsets_write_tombstone(group, step, name, topic->entries[topic->count - 1].partition) != ERR_OK)
             return false;
     }
     return step->err == ERR_OK;
 }
 
-/* Nobody is in it, and nothing is committed any more. Its record goes, and it. */
-static void drop_group(struct groups *groups, struct step *step, struct group *group)
+void offsets_drop_group(struct groups *groups, struct step *step, struct group *group)
 {
     struct bytes id = bytes_of(mem_copy_text(group->id.data, group->id.size), group->id.size);
     enum err err = ERR_OK;
@@ -155,7 +148,7 @@ static void drop_group(struct groups *groups, struct step *step, struct group *g
 }
 
 /* One deletion, as far as it goes in this step; true: it is answered. */
-static bool delete_group(struct groups *groups, struct step *step, struct group_op *op)
+static bool delete_group(struct groups *groups, struct step *step, struct group_op *op, uint32_t *left)
 {
     struct deletable_group_result *out = op->response;
     struct group *group = group_find(groups, op->group_id);
@@ -164,10 +157,10 @@ static bool delete_group(struct groups *groups, struct step *step, struct group_
         out->error_code = err_wire(group == NULL ? ERR_GROUP_ID_NOT_FOUND : ERR_NON_EMPTY_GROUP);
         goto out;
     }
-    if (!drop_all(group, step) && step->err == ERR_OK)
+    if (!drop_all(group, step, left) && step->err == ERR_OK)
         return false;
     if (step->err == ERR_OK)
-        drop_group(groups, step, group);
+        offsets_drop_group(groups, step, group);
 out:
     list_remove(&op->op.node);
     step_answer(step, &op->op);
@@ -177,189 +170,23 @@ out:
 void offsets_delete_group(struct groups *groups, struct step *step, struct group_op *op)
 {
     struct deletable_group_result *out = op->response;
+    uint32_t left = DELETED_IN_STEP;
 
     deletable_group_result_init(out);
     out->group_id = op->group_id;
     list_add_last(&groups->deleting, &op->op.node);
-    if (!delete_group(groups, step, op))
-        go_on_soon(groups, step);
+    if (!delete_group(groups, step, op, &left))
+        offsets_go_on_soon(groups, step);
 }
 
-static bool delete_waiting(struct groups *groups, struct step *step)
+bool offsets_delete_waiting(struct groups *groups, struct step *step)
 {
+    uint32_t left = DELETED_IN_STEP;
+
     list_each (&groups->deleting, node)
-        if (!delete_group(groups, step, LIST_ENTRY(node, struct group_op, op.node)))
+        if (!delete_group(groups, step, LIST_ENTRY(node, struct group_op, op.node), &left))
             return false;
     return true;
-}
-
-/* ---- deleted topics ---- */
-
-static void free_gone(struct gone_topic *gone)
-{
-    list_remove(&gone->node);
-    mem_free((void *)(uintptr_t)gone->name.data);
-    mem_free(gone);
-}
-
-/* False: there was no room for all. */
-static bool drop_topic(struct group *group, struct step *step, const struct gone_topic *gone)
-{
-    const struct topic_offsets *topic = offsets_find_topic(group, gone->name);
-    uint32_t at = topic == NULL ? 0 : topic->count;
-
-    while (at > 0) {
-        const struct offset_entry *entry = &topic->entries[at - 1];
-        struct uuid id = offset_entry_topic_id(topic, entry);
-        bool last = topic->count == 1;
-
-        at--;
-        if (entry->cell.stored && !uuid_is_zero(id) && !uuid_equal(id, gone->id))
-            continue; /* for a topic of that name which came since */
-        if (!has_room(step, group, gone->name) || write_tombstone(group, step, gone->name, entry->partition) != ERR_OK)
-            return false;
-        if (last)
-            break; /* and the topic's memory is gone */
-    }
-    return true;
-}
-
-static bool drop_gone_topics(struct groups *groups, struct step *step)
-{
-    list_each (&groups->gone_topics, node) {
-        struct gone_topic *gone = LIST_ENTRY(node, struct gone_topic, node);
-        uint32_t cursor = 0;
-        void *value = NULL;
-
-        while (map_next(&groups->by_id, &cursor, NULL, &value))
-            if (!drop_topic(value, step, gone))
-                return false;
-        free_gone(gone);
-    }
-    return true;
-}
-
-void offsets_topic_deleted(struct groups *groups, struct step *step, const struct group_topic *topic)
-{
-    struct gone_topic *gone = mem_calloc(1, sizeof(*gone));
-    uint8_t *name = (uint8_t *)mem_copy_text(topic->name.data, topic->name.size);
-
-    if (gone == NULL || name == NULL) {
-        mem_free(gone);
-        mem_free(name);
-        return; /* its offsets stay until they expire; those of a new topic of that name have another id */
-    }
-    list_node_init(&gone->node);
-    gone->id = topic->id;
-    gone->name = bytes_of(name, topic->name.size);
-    list_add_last(&groups->gone_topics, &gone->node);
-    if (!drop_gone_topics(groups, step))
-        go_on_soon(groups, step);
-}
-
-/* ---- expiry (KIP-211) ---- */
-
-/* Since when an offset ages. */
-enum age {
-    AGE_NEVER,       /* it does not */
-    AGE_SINCE_EMPTY, /* since the group has had no members; since the commit where that is unknown */
-    AGE_SINCE_COMMIT,
-    AGE_UNSUBSCRIBED, /* since the commit, where nobody subscribes to its topic */
-};
-
-static enum age age_of(const struct group *group)
-{
-    struct bytes type = {0};
-    struct bytes state = {0};
-
-    if (group->kind == GROUP_CONSUMER)
-        return AGE_UNSUBSCRIBED;
-    type = classic_protocol_type(group->classic);
-    state = classic_state_name(group->classic);
-    if (type.size == 0)
-        return AGE_SINCE_COMMIT;
-    if (bytes_equal(state, BYTES_LITERAL("Empty")))
-        return AGE_SINCE_EMPTY;
-    return bytes_equal(type, BYTES_LITERAL("consumer")) && bytes_equal(state, BYTES_LITERAL("Stable"))
-               ? AGE_UNSUBSCRIBED
-               : AGE_NEVER;
-}
-
-static bool is_subscribed_for_age(const struct group *group, struct bytes topic)
-{
-    bool known = false;
-    bool subscribes = group_subscribes(group, topic, &known);
-
-    return subscribes || !known;
-}
-
-static bool is_expired(const struct group *group, const struct step *step, enum age age,
-                       const struct offset_entry *entry)
-{
-    int64_t expire_ms = offset_entry_expire_ms(entry);
-    int64_t base_ms = entry->cell.commit_ms;
-    int64_t age_ms = 0;
-
-    if (expire_ms != -1)
-        return step->now_ms >= expire_ms;
-    if (age == AGE_SINCE_EMPTY && group->classic != NULL && classic_state_since_ms(group->classic) != -1)
-        base_ms = classic_state_since_ms(group->classic);
-    /* What a record says is not believed to be in the range of a sane clock. */
-    return !__builtin_sub_overflow(step->now_ms, base_ms, &age_ms) &&
-           age_ms >= group->groups->settings->offsets_retention_ms;
-}
-
-/* False: there was no room for all. */
-static bool expire_topic(struct group *group, struct step *step, enum age age, struct topic_offsets *topic)
-{
-    uint32_t at = topic->count;
-
-    if (age == AGE_UNSUBSCRIBED && is_subscribed_for_age(group, topic_offsets_name(topic)))
-        return true;
-    while (at > 0) {
-        const struct offset_entry *entry = &topic->entries[--at];
-        bool last = topic->count == 1;
-
-        if (!entry->cell.stored || entry->pending != NULL || !is_expired(group, step, age, entry))
-            continue;
-        if (!has_room(step, group, topic_offsets_name(topic)) ||
-            write_tombstone(group, step, topic_offsets_name(topic), entry->partition) != ERR_OK)
-            return false;
-        if (last)
-            break;
-    }
-    return true;
-}
-
-static bool expire_group(struct groups *groups, struct step *step, struct group *group)
-{
-    enum age age = age_of(group);
-    uint32_t at = group->offsets == NULL ? 0 : group->offsets->count;
-
-    while (at > 0 && age != AGE_NEVER) {
-        bool last = group->offsets->count == 1;
-
-        if (!expire_topic(group, step, age, group->offsets->topics[--at]))
-            return false;
-        if (last)
-            break;
-    }
-    if (group->offsets == NULL && bytes_equal(group_state_name(group), BYTES_LITERAL("Empty")) &&
-        !group_has_members(group))
-        drop_group(groups, step, group);
-    return step->err == ERR_OK;
-}
-
-void offsets_expire(struct groups *groups, struct step *step)
-{
-    uint32_t cursor = 0;
-    void *value = NULL;
-    bool all = delete_waiting(groups, step) && drop_gone_topics(groups, step);
-
-    while (all && !step->clock_doubted && map_next(&groups->by_id, &cursor, NULL, &value))
-        all = expire_group(groups, step, value);
-    if (!all)
-        go_on_soon(groups, step);
 }
 
 void offsets_stop(struct groups *groups, struct step *step, enum err why)
@@ -372,15 +199,4 @@ void offsets_stop(struct groups *groups, struct step *step, enum err why)
         op->op.err = why;
         step_answer(step, &op->op);
     }
-}
-
-void offsets_unload(struct groups *groups)
-{
-    struct list_node *node = NULL;
-
-    /* What was pending went with the groups, and what waited was answered. */
-    assert(map_u64_count(&groups->transactions) == 0);
-    assert(list_is_empty(&groups->deleting));
-    while ((node = list_first(&groups->gone_topics)) != NULL)
-        free_gone(LIST_ENTRY(node, struct gone_topic, node));
 }
