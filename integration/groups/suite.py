@@ -7,7 +7,8 @@ import subprocess
 import time
 
 from harness import cache
-from harness.runner import Different
+from harness.runner import Different, ottla_only
+from wire.client import Client
 
 NEEDS = ("kafka", "kcat", "python", "kafkajs")
 WAITS = True
@@ -50,6 +51,38 @@ def test_console_consumer(env):
         first = console(env, topic, *extra, count=100)
         second = console(env, topic, *extra, count=200)
         env.see(f"{protocol}: all once", sorted(first + second) == sorted(values), True)
+
+
+@ottla_only
+def test_undo_of_a_reset(env):
+    """The file that undoes `ottla group reset` brings back offset, leader epoch and metadata exactly, even where the offset
+    lies outside of the log by now."""
+    topic, group = env.topic(2, "undo"), group_name()
+    produce(env, topic, ["x"] * 10)
+    metadata = "a,\"b\"\\x41 \u00e9\n"
+    offset_of = {0: (4000, 3, metadata), 1: (0, -1, "")}
+    with Client(env.broker) as c:
+        def fetched():
+            reply = c.call("OffsetFetch", 9, {"Groups": [{"GroupId": group, "MemberId": None, "MemberEpoch": -1,
+                                                          "Topics": None}], "RequireStable": False})
+            return {part["PartitionIndex"]: (part["CommittedOffset"], part["CommittedLeaderEpoch"], part["Metadata"])
+                    for found in reply["Groups"][0]["Topics"] for part in found["Partitions"]}
+
+        deadline = time.monotonic() + 30
+        body = {"GroupId": group, "GenerationIdOrMemberEpoch": -1, "MemberId": "", "GroupInstanceId": None, "Topics": [
+            {"Name": topic, "Partitions": [{"PartitionIndex": index, "CommittedOffset": offset, "CommittedLeaderEpoch": epoch,
+                                            "CommittedMetadata": text} for index, (offset, epoch, text) in offset_of.items()]}]}
+        c.call("FindCoordinator", 4, {"KeyType": 0, "CoordinatorKeys": [group]})
+        while any(part["ErrorCode"] for part in c.call("OffsetCommit", 9, body)["Topics"][0]["Partitions"]):
+            if time.monotonic() > deadline:
+                raise Different("the commit is refused")
+            time.sleep(0.1)
+        undo = env.folder / f"{group}.csv"
+        command = [env.build / "src/ottla", "group", "reset", group, "--bootstrap-server", env.broker.bootstrap, "--execute"]
+        env.run([*command, "--topic", topic, "--to-earliest", "--undo", undo])
+        env.see("reset", fetched(), {0: (0, -1, ""), 1: (0, -1, "")})
+        env.run([*command, "--from-file", undo, "--undo", env.folder / f"{group}-2.csv"])
+        env.see("undone", fetched(), offset_of)
 
 
 def test_group_tools(env):

@@ -207,11 +207,18 @@ static enum err decide(const struct group_options *options, struct kafka_client 
             bound(row);
             break;
         default:
-            if (row->after >= 0)
+            if (row->after >= 0 && !row->exact)
                 bound(row);
         }
     }
     return err;
+}
+
+static void take_before(struct reset_change *row, const struct group_fact_partition *fact)
+{
+    row->before = fact->committed;
+    row->before_epoch = fact->leader_epoch;
+    row->before_metadata = fact->metadata.data == NULL ? BYTES_LITERAL("") : fact->metadata;
 }
 
 static enum err make_plan(const struct group_options *options, struct kafka_client *client,
@@ -244,7 +251,7 @@ static enum err make_plan(const struct group_options *options, struct kafka_clie
         for (uint32_t k = 0; k < facts->partition_count; k++)
             if (facts->partitions[k].index == plan->rows[i].partition &&
                 bytes_equal(facts->partitions[k].topic, plan->rows[i].topic))
-                plan->rows[i].before = facts->partitions[k].committed;
+                take_before(&plan->rows[i], &facts->partitions[k]);
     return decide(options, client, plan);
 }
 
@@ -277,7 +284,8 @@ static enum err commit_some(struct kafka_client *client, const struct group_fact
         offset_commit_request_partition_init(&topic->partitions[topic->partitions_count]);
         topic->partitions[topic->partitions_count].partition_index = rows[i].partition;
         topic->partitions[topic->partitions_count].committed_offset = rows[i].after;
-        topic->partitions[topic->partitions_count].committed_metadata = BYTES_LITERAL("");
+        topic->partitions[topic->partitions_count].committed_leader_epoch = rows[i].after_epoch;
+        topic->partitions[topic->partitions_count].committed_metadata = rows[i].after_metadata;
         topic->partitions_count++;
     }
     if (request.topics == NULL)

@@ -17,7 +17,11 @@ struct reset_change {
     int32_t partition;
     int64_t before; /* -1: nothing is committed */
     int64_t after;  /* -1: nothing is to be */
+    /* What is committed with it; epochs -1: none. */
+    int32_t before_epoch, after_epoch;
+    struct bytes before_metadata, after_metadata;
     int64_t start, end;
+    bool exact;   /* after is what was committed once, wherever the log is now */
     bool bounded; /* after was outside of the log, and is its nearest end now */
 };
 
@@ -33,13 +37,15 @@ MUST_CHECK enum err group_reset_add(struct kafka_client *client, struct reset_pl
 /* ERR_USAGE, and why. */
 enum err group_reset_usage(struct kafka_client *client, const char *message);
 /* Rows of the file that options->text names: topic,partition,offset, or with a group in front, as Apache Kafka's tool
- * has them; those of other groups are passed over. */
+ * has them; those of other groups are passed over. Or topic,partition,offset,leader epoch,"metadata": all that was
+ * committed, exactly; \xNN in the metadata stands for a byte that is not printable ASCII, a quotation mark or a \. */
 MUST_CHECK enum err group_reset_read(const struct group_options *options, struct kafka_client *client,
                                      struct bytes group, struct reset_plan *plan);
 /* --undo, or a name of the group and the time. */
 void group_reset_undo_name(const struct group_options *options, struct kafka_client *client, struct bytes group,
                            char name[GROUP_RESET_NAME_CHARS_MAX]);
-/* On the disk before anything is replaced. A file of that name is left alone. */
+/* On the disk before anything is replaced. A file of that name is left alone. Rows have three fields where these say
+ * all, so that Apache Kafka's tool reads them, too. */
 MUST_CHECK enum err group_reset_write_undo(struct kafka_client *client, const struct reset_plan *plan,
                                            const char *name);
 

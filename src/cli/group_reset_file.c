@@ -8,7 +8,7 @@
 #include "base/fs.h"
 #include "base/mem.h"
 
-enum { FILE_BYTES_MAX = 64 * 1024 * 1024, ROWS_FIRST = 16 };
+enum { FILE_BYTES_MAX = 64 * 1024 * 1024, ROWS_FIRST = 16, FIELDS_MAX = 5, ESCAPED_CHARS = 4 };
 
 enum err group_reset_usage(struct kafka_client *client, const char *message)
 {
@@ -21,8 +21,14 @@ enum err group_reset_add(struct kafka_client *client, struct reset_plan *plan, s
 {
     if (mem_grow(&plan->rows, &plan->room, plan->count + 1, ROWS_FIRST, sizeof(*plan->rows)) != ERR_OK)
         return kafka_client_refused(client, ERR_NOMEM, "reset");
-    plan->rows[plan->count++] =
-        (struct reset_change){.topic = topic, .partition = partition, .before = -1, .after = after};
+    plan->rows[plan->count++] = (struct reset_change){.topic = topic,
+                                                      .partition = partition,
+                                                      .before = -1,
+                                                      .after = after,
+                                                      .before_epoch = -1,
+                                                      .after_epoch = -1,
+                                                      .before_metadata = BYTES_LITERAL(""),
+                                                      .after_metadata = BYTES_LITERAL("")};
     return ERR_OK;
 }
 
@@ -63,30 +69,113 @@ static bool parse_field(struct bytes field, int64_t *number)
     return *end == '\0';
 }
 
-/* topic,partition,offset, or group,topic,partition,offset as Apache Kafka's tool writes it for several groups. */
-static bool parse_line(struct bytes line, struct bytes group, struct bytes *topic, int64_t *partition, int64_t *offset,
-                       bool *other)
-{
-    struct bytes fields[4];
-    uint32_t count = 0;
-    size_t from = 0;
+/* ---- bytes in a quoted field ---- */
 
-    for (size_t i = 0; i <= line.size; i++)
-        if (i == line.size || line.data[i] == ',') {
-            if (count == 4)
-                return false;
-            fields[count++] = bytes_trim(bytes_of(line.data + from, i - from));
-            from = i + 1;
-        }
-    for (uint32_t i = 0; i < count; i++) /* "quoted" */
+static bool is_plain(uint8_t byte)
+{
+    return byte >= ' ' && byte < 0x7f && byte != '"' && byte != '\\';
+}
+
+/* Null without memory. */
+static struct bytes escape(struct arena *arena, struct bytes from)
+{
+    uint8_t *to = arena_alloc(arena, from.size * ESCAPED_CHARS + 1);
+    size_t size = 0;
+
+    if (to == NULL)
+        return (struct bytes){0};
+    for (size_t i = 0; i < from.size; i++)
+        if (is_plain(from.data[i]))
+            to[size++] = from.data[i];
+        else
+            size += (size_t)snprintf((char *)to + size, ESCAPED_CHARS + 1, "\\x%02x", from.data[i]);
+    return bytes_of(to, size);
+}
+
+static int digit_of(uint8_t at)
+{
+    return at >= '0' && at <= '9' ? at - '0' : at >= 'a' && at <= 'f' ? at - 'a' + 10 : -1;
+}
+
+/* False: that is no escaped text, or there is no memory. */
+static bool unescape(struct arena *arena, struct bytes from, struct bytes *to)
+{
+    uint8_t *bytes = arena_alloc(arena, from.size + 1);
+    size_t size = 0;
+
+    if (bytes == NULL)
+        return false;
+    for (size_t i = 0; i < from.size; i++) {
+        bool escaped = from.data[i] == '\\';
+
+        if (escaped && (from.size - i < ESCAPED_CHARS || from.data[i + 1] != 'x' || digit_of(from.data[i + 2]) < 0 ||
+                        digit_of(from.data[i + 3]) < 0))
+            return false;
+        bytes[size++] =
+            escaped ? (uint8_t)(digit_of(from.data[i + 2]) * 16 + digit_of(from.data[i + 3])) : from.data[i];
+        i += escaped ? ESCAPED_CHARS - 1 : 0;
+    }
+    *to = bytes_of(bytes, size);
+    return true;
+}
+
+/* ---- lines ---- */
+
+/* Fields between commas, which may stand in a field that is "quoted". False: there are too many. */
+static bool split(struct bytes line, struct bytes fields[FIELDS_MAX], uint32_t *count)
+{
+    size_t from = 0;
+    bool quoted = false;
+
+    *count = 0;
+    for (size_t i = 0; i <= line.size; i++) {
+        if (i < line.size && line.data[i] == '"')
+            quoted = !quoted;
+        if (i < line.size && (quoted || line.data[i] != ','))
+            continue;
+        if (*count == FIELDS_MAX)
+            return false;
+        fields[(*count)++] = bytes_trim(bytes_of(line.data + from, i - from));
+        from = i + 1;
+    }
+    for (uint32_t i = 0; i < *count; i++)
         if (fields[i].size >= 2 && fields[i].data[0] == '"' && fields[i].data[fields[i].size - 1] == '"')
             fields[i] = bytes_of(fields[i].data + 1, fields[i].size - 2);
-    *other = count == 4 && !bytes_equal(fields[0], group);
-    if (count < 3)
+    return !quoted;
+}
+
+static bool parse_number(struct bytes field, int64_t min, int64_t max, int64_t *number)
+{
+    return parse_field(field, number) && *number >= min && *number <= max;
+}
+
+/* *other: of another group. */
+static bool parse_line(struct arena *arena, struct bytes line, struct bytes group, struct reset_change *row,
+                       bool *other)
+{
+    struct bytes fields[FIELDS_MAX];
+    const struct bytes *first = fields;
+    uint32_t count = 0;
+    int64_t partition = 0;
+    int64_t epoch = -1;
+
+    if (!split(line, fields, &count) || count < 3)
         return false;
-    *topic = fields[count - 3];
-    return topic->size > 0 && parse_field(fields[count - 2], partition) && *partition >= 0 && *partition <= INT32_MAX &&
-           parse_field(fields[count - 1], offset) && *offset >= -1;
+    *other = count == 4 && !bytes_equal(fields[0], group);
+    if (count == 4)
+        first++;
+    row->topic = first[0];
+    if (row->topic.size == 0 || !parse_number(first[1], 0, INT32_MAX, &partition) ||
+        !parse_number(first[2], -1, INT64_MAX, &row->after))
+        return false;
+    row->exact = count == FIELDS_MAX;
+    row->after_metadata = BYTES_LITERAL("");
+    if (row->exact &&
+        (!parse_number(first[3], -1, INT32_MAX, &epoch) || !unescape(arena, first[4], &row->after_metadata)))
+        return false;
+    row->partition = (int32_t)partition;
+    row->after_epoch = (int32_t)epoch;
+    return true;
 }
 
 enum err group_reset_read(const struct group_options *options, struct kafka_client *client, struct bytes group,
@@ -99,9 +188,7 @@ enum err group_reset_read(const struct group_options *options, struct kafka_clie
     while (err == ERR_OK && text.size > 0) {
         const uint8_t *end = memchr(text.data, '\n', text.size);
         struct bytes line = bytes_of(text.data, end == NULL ? text.size : (size_t)(end - text.data));
-        struct bytes topic = {0};
-        int64_t partition = 0;
-        int64_t offset = 0;
+        struct reset_change row = {0};
         bool other = false;
 
         text = end == NULL ? (struct bytes){0} : bytes_of(end + 1, text.size - line.size - 1);
@@ -109,12 +196,21 @@ enum err group_reset_read(const struct group_options *options, struct kafka_clie
         number++;
         if (line.size == 0 || line.data[0] == '#')
             continue;
-        if (!parse_line(line, group, &topic, &partition, &offset, &other)) {
-            (void)snprintf(client->message, sizeof(client->message), "%.200s:%u: that is not topic,partition,offset",
-                           options->text, number);
+        if (!parse_line(&client->arena, line, group, &row, &other)) {
+            (void)snprintf(
+                client->message, sizeof(client->message),
+                "%.200s:%u: that is not topic,partition,offset, nor that and a leader epoch and \"metadata\"",
+                options->text, number);
             err = ERR_USAGE;
         } else if (!other) {
-            err = group_reset_add(client, plan, topic, (int32_t)partition, offset);
+            err = group_reset_add(client, plan, row.topic, row.partition, row.after);
+            if (err == ERR_OK) {
+                struct reset_change *added = &plan->rows[plan->count - 1];
+
+                added->exact = row.exact;
+                added->after_epoch = row.after_epoch;
+                added->after_metadata = row.after_metadata;
+            }
         }
     }
     if (err == ERR_OK && plan->count == 0)
@@ -144,6 +240,20 @@ void group_reset_undo_name(const struct group_options *options, struct kafka_cli
     (void)snprintf(name, GROUP_RESET_NAME_CHARS_MAX, "%s-offsets-%s.csv", safe, at);
 }
 
+/* Null without memory. */
+static struct bytes undo_line(struct arena *arena, const struct reset_change *row)
+{
+    struct bytes metadata = {0};
+
+    if (row->before < 0 || (row->before_epoch < 0 && row->before_metadata.size == 0 && row->before >= row->start &&
+                            row->before <= row->end))
+        return arena_printf(arena, "%.*s,%d,%" PRId64 "\n", BYTES_PRINTF(row->topic), row->partition, row->before);
+    metadata = escape(arena, row->before_metadata);
+    return metadata.data == NULL ? metadata
+                                 : arena_printf(arena, "%.*s,%d,%" PRId64 ",%d,\"%.*s\"\n", BYTES_PRINTF(row->topic),
+                                                row->partition, row->before, row->before_epoch, BYTES_PRINTF(metadata));
+}
+
 enum err group_reset_write_undo(struct kafka_client *client, const struct reset_plan *plan, const char *name)
 {
     struct fs fs;
@@ -154,8 +264,7 @@ enum err group_reset_write_undo(struct kafka_client *client, const struct reset_
     fs_init_real(&fs);
     err = fs_open(&fs, name, FS_WRITE | FS_CREATE | FS_EXCLUSIVE, &file);
     for (uint32_t i = 0; i < plan->count && err == ERR_OK; i++) {
-        struct bytes line = arena_printf(&client->arena, "%.*s,%d,%" PRId64 "\n", BYTES_PRINTF(plan->rows[i].topic),
-                                         plan->rows[i].partition, plan->rows[i].before);
+        struct bytes line = undo_line(&client->arena, &plan->rows[i]);
         size_t written = 0;
 
         err = line.data == NULL ? ERR_NOMEM : fs_write(file, position, &line, 1, &written);
