@@ -465,6 +465,56 @@ START_TEST(offsets_by_time)
 }
 END_TEST
 
+static void check_next(int64_t offset_min, int64_t offset, int64_t time)
+{
+    struct ask ask = {.op = {.timestamp = PARTITION_OFFSET_NEXT,
+                             .offset_min = offset_min,
+                             .current_leader_epoch = -1,
+                             .arena = &arena,
+                             .done = was_answered}};
+
+    partition_offsets(partition, &ask.op);
+    world_run(&world, &ask.done);
+    ck_assert_int_eq(ask.op.err, ERR_OK);
+    ck_assert_int_eq(ask.op.offset, offset);
+    ck_assert_int_eq(ask.op.out_timestamp, time);
+}
+
+/* PARTITION_OFFSET_NEXT: the first record at or above an offset, with its own time, whatever the times of others are,
+ * in the middle of a batch, compressed or not, and over segments; nothing where the log ends; from the log's start
+ * where that is later. */
+START_TEST(next_record_with_its_time)
+{
+    static const enum codec codecs[] = {CODEC_NONE, CODEC_LZ4};
+
+    for (size_t i = 0; i < sizeof(codecs) / sizeof(codecs[0]); i++) {
+        begin(60 + i);
+        spec.config.segment_bytes = 400;
+        open_partition();
+        world_run(&world, &ready);
+        check_next(0, -1, -1);
+        for (int64_t batch = 0; batch < 6; batch++) /* 900, 899, 898; 800, ... */
+            ck_assert_int_eq(produce(&(struct batch_make){.record_count = 3,
+                                                          .value_bytes = 100,
+                                                          .timestamp = 900 - 100 * batch,
+                                                          .timestamp_step = -1,
+                                                          .codec = codecs[i]},
+                                     NULL),
+                             ERR_OK);
+        for (int again = 0; again < 2; again++) {
+            for (int64_t offset = 0; offset < 18; offset++)
+                check_next(offset, offset, 900 - 100 * (offset / 3) - offset % 3);
+            check_next(18, -1, -1);
+            check_next(1000, -1, -1);
+            close_partition();
+            open_partition();
+        }
+        world_run(&world, &ready);
+        end();
+    }
+}
+END_TEST
+
 /* Known trap B037, over many segments, times not in order. */
 START_TEST(offsets_by_time_over_segments)
 {
@@ -827,6 +877,7 @@ int main(void)
     tcase_add_test(tests, sequences);
     tcase_add_test(tests, sequences_survive_a_kill);
     tcase_add_test(tests, offsets_by_time);
+    tcase_add_test(tests, next_record_with_its_time);
     tcase_add_test(tests, offsets_by_time_over_segments);
     tcase_add_test(tests, special_offsets);
     tcase_add_test(tests, watches_are_told_once_until_armed);
