@@ -455,6 +455,12 @@ static enum err leave(struct group *group, struct step *step, struct group_op *o
     }
     if (leaving_count == 0)
         return ERR_OK;
+    if (consumer_gone_bytes(group->consumer, leaving, leaving_count) > step_room(step)) {
+        for (uint32_t i = 0; i < count; i++)
+            if (response->members[i].error_code == 0)
+                response->members[i].error_code = err_wire(ERR_UNKNOWN_SERVER_ERROR);
+        return ERR_OK;
+    }
     return consumer_fence(group->consumer, step, leaving, leaving_count,
                           count > 0 && who[0].member_id.size == 0 ? CAUSE_REMOVED : CAUSE_LEFT, reason);
 }

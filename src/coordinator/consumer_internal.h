@@ -168,6 +168,8 @@ size_t consumer_current_bytes(const struct consumer_member *member);
 /* Of the targets of all members and one more, which subscribes to that; and what it then has. */
 size_t consumer_target_bytes(const struct consumer_group *consumer, const struct step *step,
                              const struct consumer_group_member_metadata_value *about);
+size_t consumer_gone_bytes(const struct consumer_group *consumer, struct consumer_member *const *members,
+                           uint32_t count);
 size_t consumer_downgrade_bytes(const struct consumer_group *consumer);
 size_t consumer_expression_bytes(const struct consumer_group_regular_expression_key *key,
                                  const struct consumer_group_regular_expression_value *value);

@@ -77,6 +77,18 @@ size_t consumer_expression_bytes(const struct consumer_group_regular_expression_
            wire_size_total(message_size(&consumer_group_regular_expression_value_message, 0, value));
 }
 
+/* Three tombstones of each, one of an expression that perhaps nobody else has, and the group's new epochs. */
+size_t consumer_gone_bytes(const struct consumer_group *consumer, struct consumer_member *const *members,
+                           uint32_t count)
+{
+    size_t bytes = 2 * (RECORD_BYTES + consumer->group->id.size);
+
+    for (uint32_t i = 0; i < count; i++)
+        bytes += 4 * (RECORD_BYTES + consumer->group->id.size) + 3 * members[i]->id.size +
+                 members[i]->about.subscribed_topic_regex.size;
+    return bytes;
+}
+
 /* Three tombstones of each member, and all of them in the classic group's record. */
 size_t consumer_downgrade_bytes(const struct consumer_group *consumer)
 {

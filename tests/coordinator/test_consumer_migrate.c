@@ -329,5 +329,37 @@ START_TEST(oldest_members)
 }
 END_TEST
 
-RUN_TESTS("consumer_migrate", up_and_down, upgrade_refused, empty_groups, classic_members, static_downgrade,
-          last_one_left, oldest_members)
+/* Rule: more members than one batch has tombstones for do not leave at once: who asks is told, nobody else loses
+ * anything by it. */
+START_TEST(too_many_leave)
+{
+    static struct leave_group_request request;
+    static struct member_identity who[2];
+    const struct leave_group_response *response = NULL;
+
+    begin();
+    world.quiet = true;
+    JOIN(&world, "new", "t");
+    leave_group_request_init(&request);
+    for (int i = 0; i < 2; i++) {
+        const struct join_group_response *joined = JOIN_OLD("old", .id = "", .version = -1)->response;
+
+        member_identity_init(&who[i]);
+        who[i].member_id = joined->member_id;
+    }
+    request.group_id = BYTES_LITERAL("g");
+    request.members = who;
+    request.members_count = 2;
+    world.batch_room = 500;
+    response = world_ask(&world, "old", ASK_LEAVE_GROUP, 5, "g", &request)->response;
+    ck_assert_int_eq(response->members[0].error_code, -1);
+    ck_assert_int_eq(response->members[1].error_code, -1);
+    request.members_count = 1;
+    response = world_ask(&world, "old", ASK_LEAVE_GROUP, 5, "g", &request)->response;
+    ck_assert_int_eq(response->members[0].error_code, 0);
+    world_close(&world);
+}
+END_TEST
+
+RUN_TESTS("consumer_migrate", too_many_leave, up_and_down, upgrade_refused, empty_groups, classic_members,
+          static_downgrade, last_one_left, oldest_members)
