@@ -11,9 +11,20 @@ from wire.client import Client
 WAIT_SECONDS = 0.3                  # JoinGroup or SyncGroup without an answer by then waits for somebody
 ANSWER_SECONDS = 10                 # everything else is answered
 LAST_SECONDS = 0.5
+UNTIL_SECONDS = 15
+RESOURCE_GROUP = 32
+OWN_WORDS = ("IncrementalAlterConfigs", "DescribeConfigs")
+SHARES = ("Assignment", "MemberAssignment")
 _groups = itertools.count(1)
 UNHEARD_ID = re.compile("-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")     # of one who was not told that it joined
 DROPPED = ("ThrottleTimeMs", "AuthorizedOperations", "ClientHost")
+
+
+def without_words(value):
+    """Its messages left out: of settings each broker speaks in words of its own."""
+    if isinstance(value, dict):
+        return {key: without_words(each) for key, each in value.items() if key != "ErrorMessage"}
+    return [without_words(each) for each in value] if isinstance(value, list) else value
 
 
 class Actor:
@@ -24,15 +35,19 @@ class Actor:
         self.connection = Client(broker, client_id=name)
         self.member = ""
         self.generation = -1
+        self.epoch = 0              # in the consumer protocol, and what it owns there
+        self.owned = {}
         self.lives = 0
 
 
 class Script:
     """One sequence against one broker."""
 
-    def __init__(self, broker, topics):
+    def __init__(self, broker, topics, ids, restart=None):
         self.broker = broker
         self.topics = topics
+        self.ids = ids              # of topics by name
+        self.restart = restart
         self.prefix = f"s{next(_groups)}-"
         self.actors = {}
         self.names = {}             # of member ids
@@ -56,6 +71,9 @@ class Script:
 
     def line(self, line):
         who, verb, *words = line.split()
+        if who == "-":
+            getattr(self, f"do_{verb}")(*words)
+            return
         if who not in self.actors:
             self.actors[who] = Actor(self.broker, who)
         actor = self.actors[who]
@@ -63,9 +81,32 @@ class Script:
         # What it asks on a connection where something waits is asked when that has its answer.
         blocked = bool(actor.connection.awaited)
         how = dict(word.split("=", 1) if "=" in word else (word, True) for word in words)
+        if "until" in how:
+            self.repeat(actor, verb, how)
         api, version, body = getattr(self, f"ask_{verb}")(actor, how)
         actor.connection.send(api, version, body)
         self.gather(WAIT_SECONDS if blocked or api in ("JoinGroup", "SyncGroup") else ANSWER_SECONDS, actor)
+
+    def repeat(self, actor, verb, how):
+        """Asks the same again and again, until its member has that epoch: what a broker does beside its answers."""
+        until = int(how.pop("until"))
+        deadline = time.monotonic() + UNTIL_SECONDS
+        while actor.epoch != until and time.monotonic() < deadline:
+            api, version, body = getattr(self, f"ask_{verb}")(actor, how)
+            actor.connection.send(api, version, body)
+            self.gather(ANSWER_SECONDS, actor)
+            self.answers.pop()
+
+    def do_wait(self, ms):
+        time.sleep(int(ms) / 1000)
+
+    def do_restart(self):
+        """The broker goes and comes back, with all that it had; who waits has to ask again."""
+        for actor in self.actors.values():
+            actor.connection.close()
+        self.restart()
+        for actor in self.actors.values():
+            actor.connection = Client(self.broker, client_id=actor.name)
 
     def gather(self, seconds, first=None):
         """All answers that come until first has its own, or for that time; by name of who hears them."""
@@ -95,23 +136,55 @@ class Script:
                 actor.member = reply["MemberId"]
             if reply["ErrorCode"] == 0:
                 actor.generation = reply["GenerationId"]
+        if api == "ConsumerGroupHeartbeat" and reply["ErrorCode"] == 0:
+            if reply["MemberId"] and not reply["MemberId"].startswith(self.prefix) and reply["MemberId"] not in self.names:
+                actor.lives += 1
+                self.names[reply["MemberId"]] = f"<{actor.name}{actor.lives}>"
+            actor.member = reply["MemberId"] or actor.member
+            actor.epoch = actor.generation = reply["MemberEpoch"]
+            if reply["Assignment"] is not None:
+                actor.owned = {part["TopicId"]: part["Partitions"] for part in reply["Assignment"]["TopicPartitions"]}
         if api == "ListGroups":
             reply["Groups"] = [group for group in reply["Groups"] if group["GroupId"].startswith(self.prefix)]
+        if api in OWN_WORDS:
+            reply = without_words(reply)
         self.answers.append([actor.name, f"{api} {version}", reply])
 
     def plain(self, value):
         """As it can be compared: ids by name, lists of members in order, times left out."""
         if isinstance(value, dict):
-            return {key: self.plain(each) for key, each in value.items() if key not in DROPPED}
+            if "TopicId" in value and "Partitions" in value and all(isinstance(one, int) for one in value["Partitions"]):
+                # Which partitions is the assignor's affair, and not the same from run to run.
+                value = {**value, "Partitions": f"{len(value['Partitions'])} of them"}
+            return {key: self.share(each) if key in SHARES else self.plain(each)
+                    for key, each in value.items() if key not in DROPPED}
         if isinstance(value, (list, tuple)):
             return sorted((self.plain(each) for each in value), key=str)
         if isinstance(value, (bytes, bytearray)):
+            for short, name in self.topics.items():
+                if bytes(value) == bytes(self.ids[name]):
+                    return short
             return value.decode("latin-1")
         if isinstance(value, str):
             for member, name in self.names.items():
                 value = value.replace(member, name)
+            for short, topic in self.topics.items():
+                value = short if value == topic else value
             return UNHEARD_ID.sub("-<uuid>", value.replace(self.prefix, ""))
         return value
+
+    def share(self, value):
+        """A ConsumerProtocolAssignment: which partitions is the assignor's affair; other bytes as they are."""
+        if not isinstance(value, (bytes, bytearray)) or len(value) < 10 or value[:2] not in (b"\0\0", b"\0\1"):
+            return self.plain(value)
+        at, topics = 6, []
+        for _ in range(struct.unpack(">i", value[2:6])[0]):
+            size = struct.unpack(">h", value[at:at + 2])[0]
+            name = value[at + 2:at + 2 + size].decode()
+            count = struct.unpack(">i", value[at + 2 + size:at + 6 + size])[0]
+            at += 6 + size + 4 * count
+            topics.append(f"{count} of {self.plain(name)}")
+        return f"version {value[1]}: {', '.join(sorted(topics)) or 'nothing'}"
 
     # ---- the verbs ----
 
@@ -224,7 +297,7 @@ class Script:
         def entry(partition, offset):
             body = {"PartitionIndex": partition, "CommittedOffset": int(offset), "CommittedMetadata": meta}
             if version >= 6:
-                body["CommittedLeaderEpoch"] = -1
+                body["CommittedLeaderEpoch"] = int(how.get("lepoch", -1))
             return body
         body = {"GroupId": self.group(how), "GenerationIdOrMemberEpoch": int(how.get("gen", actor.generation)),
                 **self.identity(actor, version, how, 7),
@@ -246,10 +319,56 @@ class Script:
                 body["Groups"][0]["MemberId"] = self.member(actor, how) if "member" in how else None
                 body["Groups"][0]["MemberEpoch"] = int(how.get("epoch", -1))
         if version >= 7:
-            body["RequireStable"] = False
+            body["RequireStable"] = bool(how.get("stable"))
         return "OffsetFetch", version, body
 
     def ask_offsetdelete(self, _, how):
         return "OffsetDelete", 0, {"GroupId": self.group(how), "Topics": [
             {"Name": topic, "Partitions": [{"PartitionIndex": partition} for partition in parts]}
             for topic, parts in self.places(how).items()]}
+
+    # ---- the consumer protocol (KIP-848) ----
+
+    def ask_hb(self, actor, how):
+        """join: all that a first heartbeat says; own: what it owns; left, gone: it leaves, for good or for now."""
+        version = int(how.get("v", 1))
+        epoch = 0 if "join" in how else -1 if "left" in how else -2 if "gone" in how else actor.epoch
+        member = self.member(actor, how) or (f"{self.prefix}{actor.name}" if version > 0 and "member" not in how else "")
+        if how.get("instance"):
+            actor.instance = how["instance"]
+        topics = how.get("topics")
+        body = {"GroupId": self.group(how), "MemberId": member, "MemberEpoch": int(how.get("epoch", epoch)),
+                "InstanceId": how.get("instance", getattr(actor, "instance", None)), "RackId": how.get("rack"),
+                "RebalanceTimeoutMs": int(how.get("rebalance", 60000 if "join" in how else -1)),
+                "SubscribedTopicNames": None if topics is None else [self.topics.get(one, one)
+                                                                     for one in topics.split(",") if one],
+                "ServerAssignor": how.get("assignor"), "TopicPartitions": None}
+        if version > 0:
+            body["SubscribedTopicRegex"] = how["regex"].format(**self.topics) if "regex" in how else None
+        if "join" in how and "owned" not in how:
+            actor.owned = {}
+            body["TopicPartitions"] = []
+        if "own" in how:
+            body["TopicPartitions"] = [{"TopicId": topic, "Partitions": parts}
+                                       for topic, parts in actor.owned.items() if parts]
+        if "none" in how:
+            body["TopicPartitions"] = []
+        return "ConsumerGroupHeartbeat", version, body
+
+    def ask_cdescribe(self, _, how):
+        return "ConsumerGroupDescribe", int(how.get("v", 1)), {"GroupIds": [self.group(how)],
+                                                               "IncludeAuthorizedOperations": False}
+
+    # ---- settings of a group ----
+
+    def ask_alter(self, _, how):
+        """key=value sets, key= goes back to the default; dots make a key."""
+        configs = [{"Name": key, "ConfigOperation": 0 if value else 1, "Value": value or None}
+                   for key, value in how.items() if key not in ("group",)]
+        return "IncrementalAlterConfigs", 1, {"ValidateOnly": False, "Resources": [
+            {"ResourceType": RESOURCE_GROUP, "ResourceName": self.group(how), "Configs": configs}]}
+
+    def ask_settings(self, _, how):
+        keys = [key for key in how if key not in ("group",)] or None
+        return "DescribeConfigs", 4, {"IncludeSynonyms": True, "IncludeDocumentation": False, "Resources": [
+            {"ResourceType": RESOURCE_GROUP, "ResourceName": self.group(how), "ConfigurationKeys": keys}]}
