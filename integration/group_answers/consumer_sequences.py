@@ -110,3 +110,18 @@ RESTART = {
     "what was deleted": "a hb join topics=t; a commit t/0=5; a hb left; a delete; b commit group=o gen=-1 member= t/0=5; b offsetdelete group=o t/0; - restart; "
                         "a cdescribe; a fetch all; b describe group=o; b fetch all group=o; a list",
 }
+
+# Rows of the log of known traps that are of groups and offsets; those that other sequences, or unit tests, hold are named there.
+TRAPS = {
+    "B074: all offsets, and none": "a commit gen=-1 member= t/0=5 u/1=6; a fetch v=2 all; a fetch v=2; a fetch v=7; a fetch v=8 all; a fetch v=8; a fetch v=9; "
+                                   "a fetch v=7 all group=none; a fetch v=8 all group=none",
+    "B077: the leader epoch": "a commit gen=-1 member= lepoch=3 t/0=5; a commit gen=-1 member= t/1=6; a fetch v=5 t/0,t/1; a fetch v=9 t/0,t/1; - restart; "
+                              "a fetch v=5 t/0,t/1; a fetch v=9 t/0,t/1; a fetch v=4 t/0",
+    "B079: known and unknown at once": "a commit gen=-1 member= t/0=5 t/99=6 none/0=7; a fetch all; a commit gen=-1 member= metasize=4097 t/1=5; a fetch all",
+    "B080: a group that nobody joined": "a commit v=2 gen=-1 member= t/0=1; a commit v=3 gen=-1 member= t/0=2 group=h; a commit v=4 gen=-1 member= t/0=3 group=i; "
+                                        "a fetch t/0; a fetch t/0 group=h; a fetch t/0 group=i; a list",
+    "B082: an administrator and members": "a join v=3; a sync; b commit gen=-1 member= t/0=1; a beat; b fetch all",
+    "B085: two of the oldest": "a join v=0; b join v=0; a beat v=0; a join v=0; b sync v=0; a sync v=0 a=one b=two; a beat v=0; b beat v=0",
+    "B092: fenced after a restart": "a join instance=i; a sync a=x; b join instance=i; - restart; a beat; a sync; a commit t/0=1; b beat; b sync; b commit t/0=2",
+    "B145: told all again": "a hb join topics=t; a hb join topics=t; a hb; a hb rebalance=60000 topics=t own; a hb epoch=1; a hb left; a hb left",
+}

@@ -137,3 +137,8 @@ def test_configs(env):
 def test_restart(env):
     """A broker that restarts in the middle of it goes on where it was."""
     run(env, "RESTART", consumer_sequences, EVEN)
+
+
+def test_traps(env):
+    """What other brokers got wrong of groups and offsets."""
+    run(env, "TRAPS", consumer_sequences, EVEN)
