@@ -344,7 +344,7 @@ struct log_sync_plan {
     int64_t epochs_from;
     bool epochs_beside;  /* out: under another name */
     bool epochs_written; /* out */
-    bool lacks_aborted;  /* there are aborted transactions that are not in their file */
+    bool lacks_entries;  /* of an index, or of aborted transactions: they are not in their file */
     bool sync_names;
     bool sync_parent;
     bool sync_topic_id;

@@ -120,6 +120,18 @@ static int64_t synced_offset(const struct opening *opening)
     return synced;
 }
 
+/* A snapshot lies behind its beginning: a later recovery may resume there. */
+static bool is_anchored(const struct opening *opening, int64_t base_offset, int64_t next_base)
+{
+    for (uint32_t i = 0; i < opening->found.snapshot_count; i++) {
+        int64_t offset = opening->found.snapshots[i];
+
+        if (offset > base_offset && (next_base < 0 || offset < next_base))
+            return true;
+    }
+    return false;
+}
+
 /* next_base: of the segment that follows; -1: none does. */
 static enum err recover_one(struct opening *opening, struct segment *segment, int64_t resume_offset, int64_t next_base,
                             bool *was_cut)
@@ -133,6 +145,7 @@ static enum err recover_one(struct opening *opening, struct segment *segment, in
         .end_offset = next_base,
         .now_ms = clock_wall_ms(log->env->clock),
         .damage = &opening->damage,
+        .is_anchored = is_anchored(opening, segment->base_offset, next_base),
         .all_written = opening->spec->trust == LOG_TRUST_WRITTEN,
     };
     int32_t leader_epoch = -1;

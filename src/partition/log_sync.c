@@ -61,7 +61,7 @@ static enum err files_take(struct partition_log *log, uint32_t first, struct log
             segment_seal_times(segment);
         tail_take(log, segment, file, plan->kind);
         if (!file->has_tail && segment_aborted_unwritten(segment)) {
-            plan->lacks_aborted = true;
+            plan->lacks_entries = true;
             if (plan->kind == LOG_SYNC_FINAL)
                 return ERR_NOMEM; /* a clean stop's files are believed */
         }
@@ -201,14 +201,15 @@ static enum err sync_one(struct fs *fs, const char *dir, struct log_sync_plan *p
     if (err == ERR_OK && file->has_tail) {
         err = segment_index_tail_write(fs, dir, &file->tail, plan->kind == LOG_SYNC_FINAL && !plan->unsynced);
         file->tail_written = err == ERR_OK;
-        plan->lacks_aborted = plan->lacks_aborted || (err != ERR_OK && file->tail.aborted_count > 0);
+        plan->lacks_entries = plan->lacks_entries || err != ERR_OK;
         if (plan->kind != LOG_SYNC_FINAL && log_may_pass(err))
             return ERR_OK;
     }
     /* The recovery point is about to pass a sealed segment: its indexes will be believed from then on. */
     if (err == ERR_OK && file->sealed && !plan->unsynced)
         err = sync_index(fs, dir, file->base_offset, SEGMENT_INDEX);
-    if (err == ERR_OK && file->sealed && !plan->unsynced)
+    /* A recovery that begins at an anchor holds the offset index against the batches; of times nothing would tell. */
+    if (err == ERR_OK && (file->sealed || plan->kind == LOG_SYNC_ANCHOR) && !plan->unsynced)
         err = sync_index(fs, dir, file->base_offset, SEGMENT_TIME_INDEX);
     return err;
 }
@@ -246,8 +247,8 @@ enum err log_sync_plan_run(const struct partition_env *env, const char *dir, str
         err = checkpoint_sync_topic_id(env->fs, dir);
     if (err == ERR_OK && plan->write_epochs)
         err = epochs_put(env->fs, dir, plan);
-    /* A recovery begins at the snapshot: what was aborted before it has to be in the files. */
-    if (err == ERR_OK && plan->snapshot != NULL && !plan->lacks_aborted)
+    /* A recovery begins at the snapshot: what is indexed before it has to be in the files. */
+    if (err == ERR_OK && plan->snapshot != NULL && !plan->lacks_entries)
         err = snapshot_put(env->fs, dir, plan);
     if (plan->unsynced) /* what a cut left marked stays so until that is synced */
         return err;

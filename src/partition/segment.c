@@ -409,13 +409,13 @@ static enum err index_remove(struct fs *fs, const char *dir, int64_t base_offset
 
 /* What the index files say of batches behind the books goes: those of aborted transactions were believed as far as the
  * recovery resumed there, and must not be lost by a crash from here on. */
-enum err segment_rewrite_indexes(struct segment *segment, struct fs *fs, const char *dir)
+static enum err indexes_write(struct segment *segment, struct fs *fs, const char *dir, bool anew)
 {
     struct segment_index_tail tail;
     enum err err = ERR_OK;
 
-    segment->offsets.written = 0;
-    segment->times.written = 0;
+    if (anew)
+        segment->offsets.written = segment->times.written = 0;
     if (segment->aborted != NULL) {
         txn_index_cut(segment->aborted, segment->end_offset);
         if (segment->aborted->count == 0) {
@@ -429,7 +429,7 @@ enum err segment_rewrite_indexes(struct segment *segment, struct fs *fs, const c
     if (err != ERR_OK)
         return err;
     tail.aborted_trim = segment->aborted != NULL;
-    err = segment_index_tail_write(fs, dir, &tail, false);
+    err = anew ? segment_index_tail_replace(fs, dir, &tail) : segment_index_tail_write(fs, dir, &tail, false);
     if (err == ERR_OK)
         segment_index_tail_done(segment, &tail);
     segment_index_tail_deinit(&tail);
@@ -439,6 +439,11 @@ enum err segment_rewrite_indexes(struct segment *segment, struct fs *fs, const c
             err = index_remove(fs, dir, segment->base_offset, SEGMENT_TIME_INDEX);
     }
     return err;
+}
+
+enum err segment_rewrite_indexes(struct segment *segment, struct fs *fs, const char *dir)
+{
+    return indexes_write(segment, fs, dir, true);
 }
 
 static enum err check_and_book(struct segment *segment, struct batch_scan *scan, const struct segment_recovery *how,
@@ -573,7 +578,8 @@ enum err segment_recover(struct segment *segment, struct fs *fs, const char *dir
     if (err == ERR_OK) {
         segment->indexed = true;
         segment_seal_times(segment);
-        err = segment_rewrite_indexes(segment, fs, dir);
+        /* What it resumed by stays as it lies there: a power cut must not cost entries that an anchor vouches for. */
+        err = indexes_write(segment, fs, dir, how->is_anchored && segment->offsets.written == 0);
     }
 out:
     fs_file_drop(file);

@@ -114,13 +114,14 @@ struct segment_recovery {
     int64_t end_offset;  /* where the next segment begins; -1: there is none */
     int64_t now_ms;
     struct damage *damage; /* takes the ranges; may be NULL where synced_offset is 0 */
+    bool is_anchored;      /* a later recovery may resume within it */
     bool all_written;      /* only the end can be torn: of what lies before it checksums are not looked at */
 };
 
 /*
  * Sets the books of a segment that is to be recovered to the batch before offset, as the index files have them: what
- * lies before was synced. The files themselves need not have been, so they are believed only where the batch they point
- * at is whole and has the offset they say. False, and the books are as of an empty segment: recover it from its
+ * lies before was synced, times too. The offset index need not have been, so it is believed only where the batch it
+ * points at is whole and has the offset it says. False, and the books are as of an empty segment: recover it from its
  * beginning. leader_epoch: out, of the batch that the books end at.
  */
 bool segment_resume(struct segment *segment, struct fs *fs, const char *dir, int64_t offset, int32_t *leader_epoch);
@@ -131,7 +132,7 @@ MUST_CHECK enum err segment_recover(struct segment *segment, struct fs *fs, cons
                                     const struct segment_recovery *how, segment_batch_fn *each, void *context,
                                     uint64_t *scanned, uint64_t *cut);
 
-/* Writes the index files anew from the entries in memory. */
+/* Writes the index files anew from the entries in memory, synced, each as a whole or not at all. */
 MUST_CHECK enum err segment_rewrite_indexes(struct segment *segment, struct fs *fs, const char *dir);
 /* Cuts the file to size, where a batch ends, and its indexes behind end_offset; all of it is synced. What was read of
  * the cut bytes is no more; the others are not touched. */
@@ -161,6 +162,8 @@ MUST_CHECK enum err segment_index_tail_take(const struct segment *segment, struc
 /* Blocks. Appends it, cutting off first what a failed write left behind; syncs where asked. */
 MUST_CHECK enum err segment_index_tail_write(struct fs *fs, const char *dir, const struct segment_index_tail *tail,
                                              bool sync);
+/* The same where it holds all entries: each file is the old one or the new one, synced. */
+MUST_CHECK enum err segment_index_tail_replace(struct fs *fs, const char *dir, const struct segment_index_tail *tail);
 /* The entries are in the files now. */
 void segment_index_tail_done(struct segment *segment, const struct segment_index_tail *tail);
 void segment_index_tail_deinit(struct segment_index_tail *tail);

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "partition/log_path.h"
+#include "partition/text_file.h"
 #include "partition/txn_file.h"
 
 static size_t times_at(const struct segment_index_tail *tail)
@@ -89,6 +90,27 @@ enum err segment_index_tail_write(struct fs *fs, const char *dir, const struct s
     log_path_segment(&path, dir, tail->base_offset, SEGMENT_TIME_INDEX);
     return append_at(fs, path.text, (uint64_t)tail->times_first * TIME_INDEX_ENTRY_BYTES,
                      bytes_of(tail->bytes + times_at(tail), (size_t)tail->times_count * TIME_INDEX_ENTRY_BYTES), sync);
+}
+
+static enum err replace(struct fs *fs, const char *dir, int64_t base_offset, const char *suffix, struct bytes content)
+{
+    struct log_path path;
+
+    log_path_segment(&path, dir, base_offset, suffix);
+    return text_file_replace_unnamed(fs, dir, strrchr(path.text, '/') + 1, content);
+}
+
+enum err segment_index_tail_replace(struct fs *fs, const char *dir, const struct segment_index_tail *tail)
+{
+    enum err err = tail->aborted_count > 0 || tail->aborted_trim ? aborted_append(fs, dir, tail) : ERR_OK;
+
+    assert(tail->offsets_first == 0 && tail->times_first == 0);
+    if (err == ERR_OK)
+        err = replace(fs, dir, tail->base_offset, SEGMENT_INDEX, bytes_of(tail->bytes, times_at(tail)));
+    if (err == ERR_OK)
+        err = replace(fs, dir, tail->base_offset, SEGMENT_TIME_INDEX,
+                      bytes_of(tail->bytes + times_at(tail), (size_t)tail->times_count * TIME_INDEX_ENTRY_BYTES));
+    return err;
 }
 
 void segment_index_tail_done(struct segment *segment, const struct segment_index_tail *tail)

@@ -193,6 +193,37 @@ START_TEST(only_behind_the_anchor)
 }
 END_TEST
 
+/* A recovery that resumes at an anchor leaves the index entries before it as they lie there, synced: when the power
+ * goes next, the anchor and its entries are still of one mind. */
+START_TEST(an_anchor_keeps_its_entries)
+{
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct partition_log *log = NULL;
+
+        world_begin(&world, seed);
+        world.spec.config.index_interval_bytes = 200;
+        world.env.limits.anchor_bytes = 1;
+        log = world_log(&world);
+        (void)world_append(&world, log, &(struct batch_make){.value_bytes = 100, .timestamp = 9000});
+        fill(log, 6);
+        ck_assert_int_eq(world_sync(&world, log), ERR_OK);
+        world.spec.recovery_point = partition_log_recovery_point(log);
+        fill(log, (int)(seed % 4));
+        for (int crash = 0; crash < 3; crash++) {
+            if (crash == 1 && seed % 3 == 0) /* it is read from its beginning */
+                sim_fs_poke(&world.disk, "/data/t-0/00000000000000000000.index", BYTES_LITERAL("1234567"));
+            world_crash(&world, log, crash > 0);
+            log = world_log(&world);
+            ck_assert_int_ge(partition_log_end_offset(log), 7);
+            ck_assert_msg(partition_log_segment_max_timestamp(log, 0) == 9000, "seed %llu crash %d",
+                          (unsigned long long)seed, crash);
+        }
+        world_close(&world, log);
+        world_end(&world);
+    }
+}
+END_TEST
+
 /* Missing and damaged indexes are rebuilt, after a clean stop too. */
 START_TEST(indexes_come_back)
 {
@@ -298,4 +329,4 @@ END_TEST
 
 RUN_TESTS("log_recovery", whole_log_stays, torn_tail_is_cut, zeroes_are_cut, any_flipped_bit_cuts_there,
           later_segments_go, a_gap_between_segments_ends_the_log, only_above_the_recovery_point, only_behind_the_anchor,
-          indexes_come_back, epochs_come_back, old_messages_are_not_cut)
+          an_anchor_keeps_its_entries, indexes_come_back, epochs_come_back, old_messages_are_not_cut)
