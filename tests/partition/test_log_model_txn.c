@@ -1,7 +1,7 @@
 /* Rule: whatever is done to a log with transactions and compaction in it, in whatever order the disk answers, who reads
  * committed records gets what a plain list of records says: nothing of an aborted or open transaction, everything that
- * was not superseded, and each key's last value. Appends, markers, cleanings under way while others go on, deletion
- * from the beginning, cuts, restarts, kills.
+ * was not superseded, and each key's last value. Appends, markers, cleanings and moves to another directory under way
+ * while others go on, deletion from the beginning, cuts, restarts, kills, power cuts.
  *
  * OTTLA_MODEL_FIRST and OTTLA_MODEL_SEEDS choose other seeds. */
 #include <check.h>
@@ -12,8 +12,8 @@
 #include "base/mem.h"
 #include "keyed.h"
 #include "partition/txn_marker.h"
+#include "roaming.h"
 #include "run_tests.h"
-#include "world.h"
 
 enum {
     OFFSETS_MAX = 4096,
@@ -24,6 +24,12 @@ enum {
     NOW_MS = 1000000,
     PAGE_BYTES = 900
 };
+
+#ifdef OTTLA_SLOW_ASSERTS
+enum { MODEL_SEEDS = 250 };
+#else
+enum { MODEL_SEEDS = 2000 };
+#endif
 
 enum fate { FATE_PLAIN, FATE_OPEN, FATE_COMMITTED, FATE_ABORTED, FATE_MARKER };
 
@@ -38,6 +44,7 @@ struct row {
 };
 
 static struct world world;
+static struct roaming roaming;
 static struct row rows[OFFSETS_MAX];
 static int64_t end_offset;
 static int64_t start_offset;
@@ -372,21 +379,40 @@ static void cut(struct partition_log *log)
     ck_assert_int_eq(partition_log_end_offset(log), end_offset);
 }
 
-static struct partition_log *restart(struct partition_log *log, bool kill)
+enum stop { STOP_CLEAN, STOP_KILL, STOP_POWER };
+
+static struct partition_log *restart(struct partition_log *log, enum stop stop)
 {
+    int64_t synced = 0;
+
     world.spec.start_offset = start_offset;
     world.spec.cleaned_offset = draw(3) == 0 ? world.spec.cleaned_offset : partition_log_cleaned_offset(log);
-    if (kill) {
+    if (stop != STOP_CLEAN) {
         world.spec.recovery_point = draw(2) == 0 ? partition_log_recovery_point(log) : 0;
         dying = true;
-        world_crash(&world, log, false);
+        /* A cleaning goes by markers that are not synced yet: with them gone what it took away was not to go. */
+        if (stop == STOP_POWER)
+            ck_assert_int_eq(world_sync(&world, log), ERR_OK);
+        synced = partition_log_synced_offset(log);
+        world_crash(&world, log, stop == STOP_POWER);
         dying = cleaning_is_running = false;
     } else {
         world_close(&world, log);
         ck_assert(!cleaning_is_running);
         world.spec.recovery_point = end_offset;
     }
-    return world_log(&world);
+    if (roaming_settle(&roaming, &world) && draw(2) == 0) {
+        world.spec.recovery_point = 0;
+        world.spec.cleaned_offset = -1;
+    }
+    log = world_log(&world);
+    if (stop == STOP_POWER) {
+        ck_assert_int_ge(partition_log_end_offset(log), synced);
+        forget_behind(partition_log_end_offset(log));
+        if (floor_offset > end_offset)
+            floor_offset = end_offset;
+    }
+    return log;
 }
 
 static void run(uint64_t seed)
@@ -394,6 +420,7 @@ static void run(uint64_t seed)
     struct partition_log *log = NULL;
 
     world_begin(&world, seed);
+    roaming_begin(&roaming, &world);
     world.sim.habits.cached_miss_percent = (uint32_t)draw(60);
     world.spec.config.segment_bytes = 500 + draw(2500);
     world.spec.config.index_interval_bytes = 1 + (int32_t)draw(300);
@@ -407,7 +434,7 @@ static void run(uint64_t seed)
         open_first[i] = -1;
     log = world_log(&world);
     for (int step = 0; step < STEPS; step++) {
-        switch (draw(24)) {
+        switch (draw(25)) {
         case 0:
             ck_assert_int_eq(world_sync(&world, log), ERR_OK);
             break;
@@ -415,7 +442,10 @@ static void run(uint64_t seed)
             world_pass(&world, draw(INT64_C(100000000000)));
             break;
         case 2:
-            log = restart(log, draw(2) == 0);
+            log = restart(log, (enum stop)draw(3));
+            break;
+        case 24:
+            roaming_draw(&roaming, &world, log);
             break;
         case 3:
             move_start(log);
@@ -443,7 +473,7 @@ static void run(uint64_t seed)
             append_data(log);
         }
     }
-    log = restart(log, false);
+    log = restart(log, STOP_CLEAN);
     check_read(log);
     world_close(&world, log);
     ck_assert_uint_eq(world.storage_failures, 0);
@@ -456,7 +486,7 @@ START_TEST(as_a_list_of_records)
     const char *text = getenv("OTTLA_MODEL_SEEDS");
     const char *first_text = getenv("OTTLA_MODEL_FIRST");
     uint64_t first = first_text == NULL ? 1 : strtoull(first_text, NULL, 10);
-    uint64_t seeds = text == NULL ? 25 : strtoull(text, NULL, 10);
+    uint64_t seeds = text == NULL ? MODEL_SEEDS : strtoull(text, NULL, 10);
 
     for (uint64_t seed = first; seed < first + seeds; seed++) {
         printf("model: rerun with OTTLA_MODEL_FIRST=%llu OTTLA_MODEL_SEEDS=1\r", (unsigned long long)seed);
