@@ -1,8 +1,8 @@
 /* Rule: whichever allocation fails, the operation at hand is told so and nothing else is: what was acknowledged is
  * there, what was not is not, nothing leaks (the sanitizer build looks), and with memory back the log goes on. */
 #include "base/mem.h"
+#include "move_world.h"
 #include "run_tests.h"
-#include "world.h"
 
 enum { BATCHES_MAX = 64 };
 
@@ -207,4 +207,58 @@ START_TEST(every_allocation_failing_once)
 }
 END_TEST
 
-RUN_TESTS("log_memory", every_allocation_failing_once)
+/* A move ends with it, or is through: in the one directory or in the other, with all records. */
+static bool run_one_move(uint64_t k)
+{
+    struct partition_log *log = NULL;
+    struct partition_env other;
+    struct moving_op moving = {0};
+    uint8_t *before = NULL;
+    uint8_t *after = NULL;
+    size_t size = 0;
+    size_t size_after = 0;
+
+    allocations = 0;
+    refuse_at = k;
+    move_world_begin(&world, &other, k, false);
+    log = world_log(&world);
+    move_world_fill(&world, log);
+    before = move_world_read(&world, log, &size);
+    armed = true;
+    move_world_run(&world, log, &other, &moving);
+    world_pass(&world, INT64_C(70000000000));
+    armed = false;
+    ck_assert(moving.op.moved == moving.committed);
+    ck_assert_int_eq(moving.op.err, moving.op.moved ? ERR_OK : ERR_NOMEM);
+    ck_assert(!partition_log_failed(log));
+    after = move_world_read(&world, log, &size_after);
+    ck_assert_uint_eq(size, size_after);
+    ck_assert_mem_eq(before, after, size);
+    mem_free(after);
+    (void)world_append(&world, log, &(struct batch_make){.value_bytes = 10});
+    world_close(&world, log);
+    if (moving.op.moved)
+        world.env = other;
+    log = world_log(&world);
+    after = move_world_read(&world, log, &size_after);
+    ck_assert_uint_gt(size_after, size);
+    ck_assert_mem_eq(before, after, size);
+    world_close(&world, log);
+    ck_assert_uint_eq(world.disk.open_files, 0);
+    world_end(&world);
+    mem_free(before);
+    mem_free(after);
+    return allocations >= k;
+}
+
+START_TEST(every_allocation_of_a_move_failing_once)
+{
+    uint64_t k = 1;
+
+    while (run_one_move(k))
+        k++;
+    ck_assert_uint_gt(k, 15);
+}
+END_TEST
+
+RUN_TESTS("log_memory", every_allocation_failing_once, every_allocation_of_a_move_failing_once)
