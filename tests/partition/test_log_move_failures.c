@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "move_world.h"
+#include "partition/journal_replay.h"
 #include "run_tests.h"
 
 static struct world world;
@@ -122,6 +123,73 @@ START_TEST(it_may_die_anywhere)
 }
 END_TEST
 
+/* Appends and syncs until the move is over, or the disk is gone; gives the end that was promised. */
+static int64_t write_meanwhile(struct partition_log *log)
+{
+    int64_t promised = partition_log_end_offset(log);
+
+    for (int i = 0; i < 30 && !moving.done && !partition_log_failed(log); i++) {
+        struct batch_make make = {.value_bytes = 300, .fill = (uint8_t)(200 + i), .timestamp = 1};
+        struct appended appended;
+        size_t size = 0;
+        uint8_t *batch = make_batch(&make, &size);
+        enum err err = world_append_run(&world, log, batch, size, LOG_ORIGIN_CLIENT, &appended);
+        int64_t end = partition_log_end_offset(log);
+
+        mem_free(batch);
+        if (err != ERR_OK || world_sync(&world, log) != ERR_OK)
+            break;
+        promised = end;
+    }
+    world_run(&world, &moving.done);
+    return promised;
+}
+
+/* The same of a log that is written to meanwhile, by way of a journal in the first directory: what was promised is
+ * there, and the journal's entries of it are no news where the log has gone. */
+START_TEST(it_may_die_anywhere_written_to)
+{
+    for (int cut = 0; cut < 2; cut++) {
+        bool struck = true;
+
+        for (uint64_t k = 1; struck; k++) {
+            struct journal_replay_options options = {.fs = &world.disk.fs, .log = &world.log, .log_dir = "/data"};
+            struct journal_replay *replay = NULL;
+            struct partition_log *log = NULL;
+            int64_t promised = 0;
+            uint8_t *before = NULL;
+            size_t size = 0;
+
+            move_world_begin(&world, &other, k, true);
+            log = world_log(&world);
+            move_world_fill(&world, log);
+            ck_assert_int_eq(world_sync(&world, log), ERR_OK);
+            before = move_world_read(&world, log, &size);
+            moving = (struct moving_op){.bytes_per_second = 200000};
+            sim_fs_set_fault(&world.disk, SIM_FS_DIE, SIM_FS_ANY, k, ERR_IO);
+            move_world_start(&world, log, &other, &moving);
+            promised = write_meanwhile(log);
+            struck = sim_fs_fault_struck(&world.disk);
+            world_crash(&world, log, cut == 1);
+            if (moving.committed)
+                world.env = other;
+            world.spec.recovery_point = world.spec.start_offset = 0;
+            ck_assert_int_eq(journal_replay_open(&options, &replay), ERR_OK);
+            world.spec.journals = moving.committed ? NULL : replay;
+            log = world_log(&world);
+            ck_assert_msg(partition_log_end_offset(log) >= promised, "call %llu: ends at %lld, promised was %lld",
+                          (unsigned long long)k, (long long)partition_log_end_offset(log), (long long)promised);
+            has_all(log, before, size);
+            world_close(&world, log);
+            world.spec.journals = NULL;
+            journal_replay_free(replay);
+            mem_free(before);
+            world_end(&world);
+        }
+    }
+}
+END_TEST
+
 /* The target has not enough room: it ends there and then, what was copied is gone, and the log goes on. */
 START_TEST(a_full_target_ends_it)
 {
@@ -166,4 +234,4 @@ START_TEST(an_unknown_outcome_fails_the_log)
 END_TEST
 
 RUN_TESTS("log_move_failures", each_call_may_fail, each_call_may_find_no_room, each_call_may_find_no_descriptor,
-          it_may_die_anywhere, a_full_target_ends_it, an_unknown_outcome_fails_the_log)
+          it_may_die_anywhere, it_may_die_anywhere_written_to, a_full_target_ends_it, an_unknown_outcome_fails_the_log)
