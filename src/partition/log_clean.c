@@ -354,14 +354,28 @@ static enum err stop_reason(const struct log_cleaning *cleaning)
     return ERR_OK;
 }
 
+/* Markers lie behind what they decide. Were one lost with the power once the cleaning has gone by it, what it took away
+ * as superseded or as aborted was neither. */
+static bool decisions_are_synced(const struct log_cleaning *cleaning)
+{
+    const struct partition_log *log = cleaning->log;
+
+    return log->synced_offset >= cleaning->decided_end || log->synced_offset == log->end_offset;
+}
+
 static void step(struct log_cleaning *cleaning)
 {
+    struct partition_log *log = cleaning->log;
     enum err err = cleaning->ends ? ERR_OK : stop_reason(cleaning);
 
-    if (err == ERR_OK)
-        go_on(cleaning);
-    else
+    if (err != ERR_OK) {
         end(cleaning, err);
+    } else if (!cleaning->ends && !decisions_are_synced(cleaning)) {
+        log_sync_start(log);
+        loop_timer_start(log->env->loop, &cleaning->pause, loop_now_ns(log->env->loop) + CLEAN_SYNC_WAIT_NS);
+    } else {
+        go_on(cleaning);
+    }
 }
 
 static void pause_over(struct loop_timer *timer)
@@ -494,6 +508,7 @@ static enum err cleaning_make(struct partition_log *log, struct log_clean *op, s
     cleaning->pause.fired = pause_over;
     cleaning->log = log;
     cleaning->op = op;
+    cleaning->decided_end = log->end_offset;
     cleaning->config = *log->config;
     err = range_find(log, op->stable_offset, op->now_ms, &cleaning->sources, &cleaning->range);
     if (err == ERR_OK)

@@ -43,6 +43,7 @@ struct log_cleaning {
     struct log_config config; /* as of the beginning */
     struct cleaner_spec spec;
     struct clean_range range;
+    int64_t decided_end; /* the log's, then: markers of what is stable lie below it */
     struct clean_source *sources;
     uint32_t source_count; /* those that are cleaned; after the map, those that begin below its end */
     struct cleaner_producer *producers;

@@ -33,6 +33,8 @@
 #define CLEAN_PAUSE_NS_MAX INT64_C(60000000000)
 /* What could leave less than that free, were nothing of it superseded, is not compacted. */
 #define CLEAN_LEAVES_BYTES UINT64_C(16777216)
+/* Between two looks at whether what it goes by is synced. */
+#define CLEAN_SYNC_WAIT_NS INT64_C(10000000)
 /* After a cleaning that failed (a full disk, no memory) the log is left in peace for a while. */
 #define CLEAN_AGAIN_NS INT64_C(60000000000)
 /* A directory of an earlier topic of the name is on its way out: it goes once that one's last sync has ended. */
