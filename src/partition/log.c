@@ -34,7 +34,6 @@ void log_free(struct partition_log *log)
     log_awake_free(log);
     log_config_drop(log->config);
     mem_free(log->dir);
-    mem_free(log->topic);
     mem_free(log);
 }
 

@@ -92,8 +92,8 @@ struct partition_log_close {
     void (*done)(struct partition_log_close *op);
     bool sync_all_follows; /* in: the caller syncs the whole file system (fs_sync_all) before it calls the stop clean,
                               so that files need only be written where left_unsynced says so */
-    enum err err;          /* out: of the last sync */
     bool left_unsynced;    /* out */
+    enum err err;          /* out: of the last sync */
 };
 /* Whether a clean stop of it has anything to sync. */
 bool partition_log_needs_final_sync(const struct partition_log *log);

@@ -48,7 +48,6 @@ struct log_awake {
 struct partition_log {
     const struct partition_env *env;
     char *dir; /* path of the partition's directory */
-    char *topic;
     struct uuid topic_id;
     int32_t partition;
     struct log_config *config; /* a holder of it */
@@ -117,6 +116,7 @@ struct partition_log {
     bool damage_unwritten;
     bool lookup_is_running; /* a job loads one */
     bool has_aborted;       /* some segment may have aborted transactions */
+    char topic[];           /* a NUL follows */
 };
 
 /* --- log.c --- */

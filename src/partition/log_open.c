@@ -472,7 +472,7 @@ static enum err log_new(const struct partition_env *env, const struct partition_
         err = ERR_LIMIT;
     if (err != ERR_OK)
         return err;
-    log = mem_calloc(1, sizeof(*log));
+    log = mem_calloc(1, sizeof(*log) + spec->topic.size + 1);
     if (log == NULL)
         return ERR_NOMEM;
     log->env = env;
@@ -489,9 +489,9 @@ static enum err log_new(const struct partition_env *env, const struct partition_
     log_awake_init(log);
     producer_state_init(&log->producers, rng_u64(env->rng));
     log->dir = mem_copy_text(path.text, strlen(path.text));
-    log->topic = mem_copy_text(spec->topic.data, spec->topic.size);
+    memcpy(log->topic, spec->topic.data, spec->topic.size);
     log->config = log_config_share(&spec->config);
-    if (log->dir == NULL || log->topic == NULL || log->config == NULL) {
+    if (log->dir == NULL || log->config == NULL) {
         log_free(log);
         return ERR_NOMEM;
     }
