@@ -133,22 +133,32 @@ static enum err checkpoints_write(struct log_dir *dir, const struct log_dir_list
 
     for (enum log_dir_checkpoint which = LOG_DIR_RECOVERY_POINT; which <= LOG_DIR_HIGH_WATERMARK && err == ERR_OK;
          which++) {
-        for (uint32_t i = 0; i < list->count; i++)
-            entries[i] = (struct checkpoint_offset){
-                .topic = bytes_of_text(list->partitions[i].topic),
-                .partition = list->partitions[i].index,
-                .offset = which == LOG_DIR_RECOVERY_POINT ? list->partitions[i].recovery_point
-                          : which == LOG_DIR_START_OFFSET ? list->partitions[i].start_offset
-                                                          : list->partitions[i].high_watermark,
+        uint32_t count = 0;
+
+        for (uint32_t i = 0; i < list->count; i++) {
+            const struct log_dir_partition *partition = &list->partitions[i];
+
+            if (partition->copy != NULL)
+                continue;
+            entries[count++] = (struct checkpoint_offset){
+                .topic = bytes_of_text(partition->topic),
+                .partition = partition->index,
+                .offset = which == LOG_DIR_RECOVERY_POINT ? partition->recovery_point
+                          : which == LOG_DIR_START_OFFSET ? partition->start_offset
+                                                          : partition->high_watermark,
             };
-        err = log_dir_write_checkpoint(dir, which, entries, list->count);
+        }
+        err = log_dir_write_checkpoint(dir, which, entries, count);
     }
     mem_free(entries);
     return err;
 }
 
+/* A move's copy is not: the log that it is of lies elsewhere, and the next start decides about it. */
 static bool is_wanted(const struct log_target *target, const struct log_dir_partition *partition)
 {
+    if (partition->copy != NULL)
+        return false;
     return target->kind == LOG_TARGET_DIR ||
            (target->partition == partition->index && bytes_equal(target->topic, bytes_of_text(partition->topic)));
 }
@@ -194,6 +204,17 @@ static enum err mend_dir(struct repair *repair, const struct log_target *target,
     return err;
 }
 
+/* Not one that is being deleted, was set aside, or is a move's copy: beside it may lie the partition itself. */
+static bool is_partition(const struct log_target *target)
+{
+    const char *slash = strrchr(target->partition_dir.text, '/');
+    struct bytes topic;
+    int32_t partition = 0;
+
+    return log_path_parse_dir(slash == NULL ? target->partition_dir.text : slash + 1, &topic, &partition) ==
+           LOG_DIR_KIND_PARTITION;
+}
+
 static enum err mend_target(struct repair *repair, const char *path)
 {
     struct log_target target;
@@ -204,7 +225,7 @@ static enum err mend_target(struct repair *repair, const char *path)
 
     if (err != ERR_OK)
         return err;
-    if (target.kind == LOG_TARGET_FILE || (target.kind == LOG_TARGET_PARTITION && target.topic.data == NULL) ||
+    if (target.kind == LOG_TARGET_FILE || (target.kind == LOG_TARGET_PARTITION && !is_partition(&target)) ||
         log_path_in(&meta, target.log_dir.text, "meta.properties") != ERR_OK ||
         fs_stat(&repair->fs, meta.text, &info) != ERR_OK) {
         fprintf(stderr,
