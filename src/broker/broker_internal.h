@@ -96,6 +96,9 @@ struct dirs_offline {
     struct arena arena;
     struct uuid ids[BROKER_LOG_DIRS_MAX];
     _Atomic(bool) posted;
+    uint32_t told;           /* how many it knows of */
+    struct loop_timer again; /* after an error */
+    struct log_rate lines;
     bool asking;
 };
 
@@ -197,6 +200,9 @@ void checkpoints_begin(struct broker *broker);
 /* No more; idle is told when nothing is under way. */
 void checkpoints_end(struct broker *broker, void (*idle)(struct broker *broker));
 /* Looks at the free space of every directory now and then, from the start of service on. */
+/* The controller is told of log directories that have failed and it does not know of, again and again until it does;
+ * only while the node serves (shard_dirs.c). Controller loop. */
+void shard_dirs_tell_offline(struct broker *broker);
 void space_watch_begin(struct broker *broker);
 /* No more; idle is told when nothing is under way. */
 void space_watch_end(struct broker *broker, void (*idle)(struct broker *broker));

@@ -88,6 +88,7 @@ static void all_serve(struct loop_task *task)
     broker_forget_stored(broker);
     checkpoints_begin(broker);
     space_watch_begin(broker);
+    shard_dirs_tell_offline(broker); /* of those that failed since the start registered them */
     tell(broker, ERR_OK);
 }
 
@@ -408,6 +409,7 @@ static void begin_stop(struct loop_task *task)
 void broker_stop(struct broker *broker, broker_done_fn *done, void *context)
 {
     atomic_store(&broker->state, BROKER_STOPPING);
+    loop_timer_stop(broker->env.controller, &broker->offline.again);
     broker->stop_done = done;
     broker->stop_context = context;
     broker->stop_task.run = begin_stop;

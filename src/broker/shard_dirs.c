@@ -26,24 +26,34 @@ static void fail_dir(struct loop_task *task)
 
 /* --- the controller --- */
 
-static void tell_offline(struct broker *broker);
+static void tell_again(struct loop_timer *timer)
+{
+    shard_dirs_tell_offline(LIST_ENTRY(timer, struct broker, offline.again));
+}
 
 static void told_offline(struct metadata_call *call)
 {
     struct broker *broker = LIST_ENTRY(call, struct broker, offline.call);
-    uint32_t count = 0;
+    struct dirs_offline *offline = &broker->offline;
 
-    broker->offline.asking = false;
-    if (call->request.err != ERR_OK) /* with the next that fails, or the next start */
-        log_warn(&broker->log, "failed directories not told to the controller err=%s", err_name(call->request.err));
-    for (uint32_t i = 0; i < broker->dir_count; i++)
-        count += atomic_load(&broker->dirs[i].failed);
-    if (count != call->request.broker_heartbeat.offline_count)
-        tell_offline(broker);
+    offline->asking = false;
+    if (call->request.err == ERR_OK) {
+        offline->told = call->request.broker_heartbeat.offline_count;
+        shard_dirs_tell_offline(broker); /* of those that have failed meanwhile */
+        return;
+    }
+    log_line_rated(&broker->log, &offline->lines, LOG_WARN, "failed directories not told to the controller err=%s",
+                   err_name(call->request.err));
+    if (atomic_load(&broker->state) != BROKER_SERVING)
+        return;
+    /* Until it knows: what lies there has a leader that serves nobody. */
+    offline->again.fired = tell_again;
+    loop_timer_start(broker->env.controller, &offline->again,
+                     loop_now_ns(broker->env.controller) + DIRS_OFFLINE_RETRY_MS * INT64_C(1000000));
 }
 
 /* All that have failed so far: what is told again changes nothing. */
-static void tell_offline(struct broker *broker)
+void shard_dirs_tell_offline(struct broker *broker)
 {
     struct dirs_offline *offline = &broker->offline;
     uint32_t count = 0;
@@ -53,6 +63,9 @@ static void tell_offline(struct broker *broker)
     for (uint32_t i = 0; i < broker->dir_count; i++)
         if (atomic_load(&broker->dirs[i].failed))
             offline->ids[count++] = broker->dirs[i].id;
+    if (count == offline->told)
+        return;
+    loop_timer_stop(broker->env.controller, &offline->again);
     offline->asking = true;
     arena_reset(&offline->arena);
     offline->call = (struct metadata_call){.home = broker->env.controller, .done = told_offline};
@@ -73,7 +86,7 @@ static void dir_is_offline(struct loop_task *task)
     struct broker *broker = LIST_ENTRY(task, struct broker, offline.task);
 
     atomic_store(&broker->offline.posted, false);
-    tell_offline(broker);
+    shard_dirs_tell_offline(broker);
 }
 
 static void offline_post(struct broker *broker)

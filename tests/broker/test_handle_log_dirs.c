@@ -211,6 +211,65 @@ START_TEST(a_failed_directory_leaves_the_others_serving)
 }
 END_TEST
 
+static void check_leaders(struct uuid topic, int32_t count, uint32_t failed)
+{
+    for (int32_t i = 0; i < count; i++)
+        ck_assert_int_eq(leader_of(topic, i), dir_of(topic, i) == failed ? IMAGE_LEADER_NONE : 1);
+}
+
+/* A directory that fails while the controller takes no word of it is told of until it does. */
+START_TEST(a_failed_directory_is_told_of_until_the_controller_knows)
+{
+    struct uuid topic;
+    int64_t epoch = 0;
+
+    begin(16, 2);
+    topic = node_create_topic(&world, "a", 6, NULL);
+    node_world_pass(&world, 1000);
+    epoch = atomic_load(&world.node.broker->broker_epoch);
+    atomic_store(&world.node.broker->broker_epoch, epoch + 1000); /* it is refused as somebody else's */
+    world.node.silent = true;
+    shard_storage_failed(&world.node.broker->shards[0], "/more", ERR_IO);
+    node_world_pass(&world, 5000);
+    for (int32_t i = 0; i < 6; i++)
+        ck_assert_int_eq(leader_of(topic, i), 1);
+    atomic_store(&world.node.broker->broker_epoch, epoch);
+    node_world_pass(&world, 2000);
+    check_leaders(topic, 6, 1);
+    shard_storage_failed(&world.node.broker->shards[0], "/last", ERR_IO); /* and of a further one */
+    node_world_pass(&world, 100);
+    for (int32_t i = 0; i < 6; i++)
+        ck_assert_int_eq(leader_of(topic, i), dir_of(topic, i) > 0 ? IMAGE_LEADER_NONE : 1);
+    node_world_end(&world);
+}
+END_TEST
+
+/* So is one that fails during the start, when the node has registered it as sound. */
+START_TEST(a_directory_that_fails_in_the_start_is_told_of)
+{
+    for (uint64_t seed = 17; seed <= 24; seed++) {
+        struct uuid topic;
+
+        begin(seed, 2);
+        topic = node_create_topic(&world, "a", 6, NULL);
+        node_world_pass(&world, 1000);
+        sim_node_stop(&world.node);
+        world.node.silent = true;
+        sim_node_begin(&world.node);
+        while (world.node.broker->shards[0].image == NULL)
+            (void)sim_step(&world.sim, INT64_MAX);
+        for (uint64_t step = 17; step < seed; step++)
+            (void)sim_step(&world.sim, INT64_MAX);
+        shard_storage_failed(&world.node.broker->shards[0], "/more", ERR_IO);
+        node_world_pass(&world, 5000);
+        ck_assert_int_eq(atomic_load(&world.node.broker->state), BROKER_SERVING);
+        check_leaders(topic, 6, 1);
+        world.node.told = false;
+        node_world_end(&world);
+    }
+}
+END_TEST
+
 /* A node that has run before goes on without a directory that it cannot use any more: nobody leads what lies there, it
  * is told of, nothing of it is made anew elsewhere, and with the directory it all is back. */
 START_TEST(a_start_without_a_directory)
@@ -284,5 +343,6 @@ START_TEST(without_the_directory_of_the_metadata_the_node_ends)
 END_TEST
 
 RUN_TESTS("broker/log_dirs", a_start_without_a_directory, without_the_directory_of_the_metadata_the_node_ends,
-          a_failed_directory_leaves_the_others_serving, new_partitions_go_where_the_fewest_are,
+          a_failed_directory_leaves_the_others_serving, a_failed_directory_is_told_of_until_the_controller_knows,
+          a_directory_that_fails_in_the_start_is_told_of, new_partitions_go_where_the_fewest_are,
           only_what_is_asked_is_told_and_once)
