@@ -415,6 +415,10 @@ static void replied(struct member *member, struct arena *arena)
     if (frame_read_response_header(&r, asked, version, &correlation_id) != ERR_OK)
         bench_die("reply", "no header");
     member->asked = -1;
+    if (member->leaves) {
+        member_leave(member);
+        return;
+    }
     if (asked == HEARTBEAT_REQUEST_API_KEY || asked == CONSUMER_GROUP_HEARTBEAT_REQUEST_API_KEY)
         member->group->heartbeat_max_ns =
             took_ns > member->group->heartbeat_max_ns ? took_ns : member->group->heartbeat_max_ns;
@@ -526,6 +530,9 @@ void member_tick(struct member *member, int64_t now_ns)
 
 void member_leave(struct member *member)
 {
+    member->leaves = member->asked != -1;
+    if (member->leaves)
+        return;
     group_own(member, NULL, 0);
     member->state = MEMBER_LEAVING;
     member->due_ns = 0;

@@ -36,6 +36,7 @@ struct member {
     struct group *group;
     int fd;
     enum member_state state;
+    bool leaves; /* as soon as nothing is under way */
     char id[MEMBER_NAME_BYTES_MAX];
     int32_t epoch;  /* or generation */
     int32_t *owned; /* partitions */
@@ -85,7 +86,7 @@ void member_await(struct member *member);
 bool member_read(struct member *member);
 /* Sends what is due. */
 void member_tick(struct member *member, int64_t now_ns);
-/* Asks to leave; nothing is under way. */
+/* Asks to leave, once it has the answer that it waits for. */
 void member_leave(struct member *member);
 /* Closes the connection without a word. */
 void member_kill(struct member *member);

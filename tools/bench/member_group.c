@@ -53,7 +53,7 @@ bool group_settled(const struct group *group)
 
         if (member->state == MEMBER_GONE)
             continue;
-        if (member->state != MEMBER_STABLE || (epoch != -1 && member->epoch != epoch))
+        if (member->state != MEMBER_STABLE || member->leaves || (epoch != -1 && member->epoch != epoch))
             return false;
         epoch = member->epoch;
         least = member->owned_count < least ? member->owned_count : least;

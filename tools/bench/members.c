@@ -3,10 +3,11 @@
  *
  *   members ADDRESS PORT SESSION_MS HEARTBEAT_MS
  *
- *   join GROUP classic|consumer MEMBERS TOPIC PARTITIONS   all members of a new group at once, over connections that
- * are there already leave GROUP                                            one member leaves kill GROUP one member's
- * connection is closed, and nothing said
+ *   join GROUP classic|consumer MEMBERS TOPIC PARTITIONS   all members of a new group at once
+ *   leave GROUP                                            one member leaves
+ *   kill GROUP                                             one member's connection is closed, and nothing said
  *
+ * Connections are there, and have asked for the versions, before the first member asks to be let in.
  * Once a group has settled after that, a line of JSON says so on stdout. Different groups may be under way at the same
  * time. The end of stdin ends it. SESSION_MS and HEARTBEAT_MS are those of the classic protocol; with the other the
  * broker sets them.
@@ -108,16 +109,16 @@ static void join(struct program *program, char **words)
         member_tick(&group->members[i], bench_now_ns());
 }
 
-/* Neither the first nor the last to come, and with nothing under way. */
+/* Neither the first nor the last to come. */
 static struct member *one_of(struct group *group)
 {
     for (uint32_t i = 0; i < group->member_count; i++) {
         struct member *member = &group->members[(i + group->member_count / 2) % group->member_count];
 
-        if (member->state == MEMBER_STABLE && member->asked == -1)
+        if (member->state == MEMBER_STABLE)
             return member;
     }
-    bench_die(group->name, "has no member that is not asking something");
+    bench_die(group->name, "has no member that is not joining");
 }
 
 static void obey(struct program *program, char *line)
