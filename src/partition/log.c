@@ -341,6 +341,9 @@ int64_t partition_log_recovery_point(const struct partition_log *log)
 {
     int64_t point = log->segments_synced;
 
+    /* The log may begin within a batch that can still be torn. */
+    if (log->unsynced_from >= 0 && log->unsynced_from < point)
+        point = log->unsynced_from;
     /* Indexes of a segment just rolled may not be synced while its records are. */
     for (uint32_t i = log->segment_count; i > 1 && !log->segments[i - 2]->settled; i--)
         if (log->segments[i - 2]->base_offset < point)

@@ -59,6 +59,7 @@ struct partition_log {
     int64_t end_offset;
     int64_t synced_offset;   /* below it all is on stable storage, in the segments or in the journal */
     int64_t segments_synced; /* below it in the segments */
+    int64_t unsynced_from;   /* from here on it is not, only that the log begins higher; -1: it does not */
     uint64_t size;
     struct epoch_cache epochs;
     struct producer_state producers;

@@ -429,8 +429,10 @@ static enum err offsets_settle(struct opening *opening)
         spec->clean && opening->recovery.segments_recovered == 0 ? log->end_offset : spec->recovery_point;
     if (log->segments_synced > log->end_offset)
         log->segments_synced = log->end_offset;
-    if (log->segments_synced < log->start_offset)
+    if (log->segments_synced < log->start_offset) {
+        log->unsynced_from = log->segments_synced;
         log->segments_synced = log->start_offset;
+    }
     log->synced_offset = log->segments_synced;
     if (log->synced_offset < log->end_offset) {
         if (log_wake(log) != ERR_OK)
@@ -482,6 +484,7 @@ static enum err log_new(const struct partition_env *env, const struct partition_
     log->unsettled = spec->unsettled;
     log->snapshot_offset = -1;
     log->retain_limit = -1;
+    log->unsynced_from = -1;
     log->truncated_until = -1;
     log->cleaned_offset = spec->cleaned_offset > 0 ? spec->cleaned_offset : -1;
     log->unopened_offset = -1;

@@ -37,6 +37,8 @@ void partition_log_move_start(struct partition_log *log, int64_t offset)
     log->start_offset = offset;
     if (log->segments_synced < offset) { /* nothing is kept below it that could be lost */
         log_journal_skipped(log, offset);
+        if (log->unsynced_from < 0)
+            log->unsynced_from = log->segments_synced;
         log->segments_synced = offset;
     }
     if (log->synced_offset < offset)

@@ -192,6 +192,7 @@ bool log_may_pass(enum err err)
 
 static enum err sync_one(struct fs *fs, const char *dir, struct log_sync_plan *plan, struct log_sync_file *file)
 {
+    bool believed = false;
     enum err err = ERR_OK;
 
     if (file->file == NULL && !plan->unsynced)
@@ -205,11 +206,14 @@ static enum err sync_one(struct fs *fs, const char *dir, struct log_sync_plan *p
         if (plan->kind != LOG_SYNC_FINAL && log_may_pass(err))
             return ERR_OK;
     }
-    /* The recovery point is about to pass a sealed segment: its indexes will be believed from then on. */
-    if (err == ERR_OK && file->sealed && !plan->unsynced)
+    /* The recovery point is about to pass a sealed segment: its indexes will be believed from then on, as are all after
+     * a clean stop, also where they were written earlier. */
+    believed = !plan->unsynced && (file->sealed || (plan->kind == LOG_SYNC_FINAL && !file->has_tail));
+    if (err == ERR_OK && believed)
         err = sync_index(fs, dir, file->base_offset, SEGMENT_INDEX);
-    /* A recovery that begins at an anchor holds the offset index against the batches; of times nothing would tell. */
-    if (err == ERR_OK && (file->sealed || plan->kind == LOG_SYNC_ANCHOR) && !plan->unsynced)
+    /* A recovery that begins at an anchor holds the offset index against the batches; of times nothing would tell, so
+     * they are there before the snapshot is. */
+    if (err == ERR_OK && (believed || plan->kind == LOG_SYNC_ANCHOR))
         err = sync_index(fs, dir, file->base_offset, SEGMENT_TIME_INDEX);
     return err;
 }
@@ -300,6 +304,8 @@ void log_sync_plan_succeeded(struct partition_log *log, const struct log_sync_pl
     log->placed = log->placed || plan->places;
     if (plan->end_offset > log->segments_synced)
         log->segments_synced = plan->end_offset;
+    if (log->unsynced_from >= 0)
+        log->unsynced_from = plan->end_offset < log->start_offset ? plan->end_offset : -1;
     if (plan->snapshot_written && plan->end_offset > log->snapshot_offset)
         log->snapshot_offset = plan->end_offset;
     for (uint32_t i = 0; i < plan->file_count; i++) {

@@ -233,6 +233,7 @@ static void take_over(struct partition_log *log, struct partition_log *made, boo
     if (log->cleaned_offset > log->end_offset)
         log->cleaned_offset = log->end_offset;
     log->segments_synced = made->segments_synced;
+    log->unsynced_from = made->unsynced_from;
     log->synced_offset = made->synced_offset;
     log->size = made->size;
     log->epochs = made->epochs;

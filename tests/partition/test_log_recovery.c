@@ -224,6 +224,47 @@ START_TEST(an_anchor_keeps_its_entries)
 }
 END_TEST
 
+/* A clean stop's index files are believed, also where they were written long before it, when the log was idle. */
+START_TEST(a_clean_stop_syncs_what_was_written_earlier)
+{
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct partition_log *log = NULL;
+
+        world_begin(&world, seed);
+        world.spec.config.index_interval_bytes = 200;
+        log = world_log(&world);
+        (void)world_append(&world, log, &(struct batch_make){.value_bytes = 100, .timestamp = 9000});
+        fill(log, 4);
+        world_pass(&world, INT64_C(130000000000));
+        world_close(&world, log);
+        sim_fs_cut(&world.disk);
+        log = world_log(&world);
+        ck_assert_int_eq(partition_log_segment_max_timestamp(log, 0), 9000);
+        world_close(&world, log);
+        world_end(&world);
+    }
+}
+END_TEST
+
+/* A log may begin within a batch that is not synced: that batch can be torn, and is no damage then. */
+START_TEST(the_recovery_point_is_no_start_that_is_not_synced)
+{
+    struct partition_log *log = NULL;
+
+    world_begin(&world, 1);
+    log = world_log(&world);
+    (void)world_append(&world, log, &(struct batch_make){.value_bytes = 100, .record_count = 10});
+    ck_assert_int_eq(world_sync(&world, log), ERR_OK);
+    (void)world_append(&world, log, &(struct batch_make){.value_bytes = 100, .record_count = 10});
+    partition_log_move_start(log, 15);
+    ck_assert_int_eq(partition_log_recovery_point(log), 10);
+    ck_assert_int_eq(world_sync(&world, log), ERR_OK);
+    ck_assert_int_eq(partition_log_recovery_point(log), 20);
+    world_close(&world, log);
+    world_end(&world);
+}
+END_TEST
+
 /* Missing and damaged indexes are rebuilt, after a clean stop too. */
 START_TEST(indexes_come_back)
 {
@@ -329,4 +370,6 @@ END_TEST
 
 RUN_TESTS("log_recovery", whole_log_stays, torn_tail_is_cut, zeroes_are_cut, any_flipped_bit_cuts_there,
           later_segments_go, a_gap_between_segments_ends_the_log, only_above_the_recovery_point, only_behind_the_anchor,
-          an_anchor_keeps_its_entries, indexes_come_back, epochs_come_back, old_messages_are_not_cut)
+          an_anchor_keeps_its_entries, a_clean_stop_syncs_what_was_written_earlier,
+          the_recovery_point_is_no_start_that_is_not_synced, indexes_come_back, epochs_come_back,
+          old_messages_are_not_cut)
