@@ -91,6 +91,9 @@ struct log_moving {
     int64_t paced_ns;
 };
 
+/* The names that a move of the log to op->to goes by; nothing is begun. ERR_NOMEM, or the topic's name has no room. */
+MUST_CHECK enum err log_moving_make(struct partition_log *log, struct log_move *op, struct log_moving **moving);
+void log_moving_free(struct log_moving *moving);
 /* Runs the stage's job. */
 void move_io_run(struct log_moving *moving);
 /* Frees what jobs hold. */
