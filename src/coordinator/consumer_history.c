@@ -23,17 +23,27 @@ void consumer_rebalance_begin(struct consumer_group *consumer, const struct step
                         member == NULL ? none : member->about.client_host, reason);
 }
 
-static bool is_settled(const struct consumer_group *consumer)
+/* Whether any of the members from one place of the map to another is on its way still; remembers its place. */
+static bool any_unsettled(struct consumer_group *consumer, uint32_t from, uint32_t to)
 {
-    uint32_t cursor = 0;
     void *value = NULL;
 
+    for (uint32_t place = from; from < to && map_next(&consumer->members, &from, NULL, &value); place = from)
+        if (((struct consumer_member *)value)->subscribed && !consumer_is_reconciled(value)) {
+            consumer->unsettled = place;
+            return true;
+        }
+    return false;
+}
+
+/* Every heartbeat of a rebalance asks. The search goes on where it ended, since members heartbeat in the order in which
+ * they joined, as a rule: from the first one on, all heartbeats of a group would take the square of its members. */
+static bool is_settled(struct consumer_group *consumer)
+{
     if (consumer->member_count > 0 && consumer->epoch > consumer->target_epoch)
         return false;
-    while (map_next(&consumer->members, &cursor, NULL, &value))
-        if (((struct consumer_member *)value)->subscribed && !consumer_is_reconciled(value))
-            return false;
-    return true;
+    return !any_unsettled(consumer, consumer->unsettled, UINT32_MAX) &&
+           !any_unsettled(consumer, 0, consumer->unsettled);
 }
 
 /* Counts the partitions that another has than before, or that nobody has any more; and remembers who has them now.

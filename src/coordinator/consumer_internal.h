@@ -105,6 +105,7 @@ struct consumer_group {
     struct map members; /* by id; those that are only targeted or current too */
     uint32_t member_count;
     uint32_t classic_count; /* of them */
+    size_t id_bytes;        /* of their ids */
     struct map instances;   /* static members by instance id */
     struct map names;
     struct map expressions;
@@ -120,6 +121,7 @@ struct consumer_group {
     /* Not durable. */
     bool refresh;             /* the metadata may be another since the hash was computed */
     bool rebalancing;         /* the history has one open */
+    uint32_t unsettled;       /* place in members where one was found last that is not reconciled */
     int64_t topics_version;   /* of the metadata that brought the last change of topics */
     struct regex_task *regex; /* NULL: none is under way */
 };

@@ -40,7 +40,6 @@ size_t consumer_target_bytes(const struct consumer_group *consumer, const struct
     size_t members = (size_t)consumer->member_count + 1;
     size_t partitions = 0;
     size_t topics = 0;
-    size_t ids = 0;
     size_t own = 0;
     uint32_t cursor = 0;
     void *value = NULL;
@@ -53,8 +52,6 @@ size_t consumer_target_bytes(const struct consumer_group *consumer, const struct
             topics++;
         }
     }
-    for (cursor = 0; map_next(&consumer->members, &cursor, NULL, &value);)
-        ids += ((struct consumer_member *)value)->id.size;
     for (uint32_t i = 0; i < about->subscribed_topic_names_count; i++) {
         struct bytes name = about->subscribed_topic_names[i];
         struct group_topic topic = {0};
@@ -66,7 +63,7 @@ size_t consumer_target_bytes(const struct consumer_group *consumer, const struct
         }
     }
     return own * 2 * PARTITION_BYTES + about->subscribed_topic_names_count * (size_t)RUN_BYTES +
-           members * (RECORD_BYTES + consumer->group->id.size) + ids + partitions * PARTITION_BYTES +
+           members * (RECORD_BYTES + consumer->group->id.size) + consumer->id_bytes + partitions * PARTITION_BYTES +
            (partitions < members * topics ? partitions : members * topics) * RUN_BYTES;
 }
 

@@ -285,6 +285,7 @@ void consumer_about_forget(struct consumer_member *member)
     if (consumer_member_is_classic(member))
         consumer->classic_count--;
     consumer->member_count--;
+    consumer->id_bytes -= member->id.size;
     member->subscribed = false;
 }
 
@@ -305,6 +306,7 @@ enum err consumer_about_remember(struct consumer_member *member)
     if (consumer_member_is_classic(member))
         consumer->classic_count++;
     consumer->member_count++;
+    consumer->id_bytes += member->id.size;
     member->subscribed = true;
     return ERR_OK;
 }
