@@ -158,7 +158,8 @@ static enum err epochs_read(struct opening *opening)
     struct partition_log *log = opening->log;
     enum err err = checkpoint_read_epochs(log->env->fs, log->dir, &log->epochs);
 
-    opening->epochs_known = err == ERR_OK;
+    /* One without a line is what a power cut makes of a file that was renamed into place before it was synced. */
+    opening->epochs_known = err == ERR_OK && (log->epochs.count > 0 || opening->spec->clean);
     log->epochs.changed = false; /* the file says what the cache does */
     if (err == ERR_NOT_FOUND || err == ERR_DAMAGED || err == ERR_LIMIT) {
         epoch_cache_deinit(&log->epochs);

@@ -304,6 +304,18 @@ START_TEST(indexes_come_back)
 }
 END_TEST
 
+static void append_of_epoch(struct partition_log *log, int64_t offset, int32_t epoch)
+{
+    struct appended appended;
+    size_t size = 0;
+    uint8_t *batch = make_batch(&(struct batch_make){.value_bytes = 10}, &size);
+
+    batch_set_base_offset(batch, offset);
+    batch_set_leader_epoch(batch, epoch);
+    ck_assert_int_eq(world_append_run(&world, log, batch, size, LOG_ORIGIN_GIVEN, &appended), ERR_OK);
+    mem_free(batch);
+}
+
 /* Known trap B142: epochs, with 0 among them, and the emptied log. */
 START_TEST(epochs_come_back)
 {
@@ -315,14 +327,7 @@ START_TEST(epochs_come_back)
     log = world_log(&world);
     fill(log, 2);
     ck_assert_int_eq(partition_log_assign_epoch(log, 5), ERR_OK);
-    struct appended appended;
-    size_t size = 0;
-    uint8_t *batch = make_batch(&(struct batch_make){.value_bytes = 10}, &size);
-    appended = (struct appended){.op = {.batches = batch, .size = size, .origin = LOG_ORIGIN_GIVEN}};
-    batch_set_base_offset(batch, 2);
-    batch_set_leader_epoch(batch, 5);
-    ck_assert_int_eq(world_append_run(&world, log, batch, size, LOG_ORIGIN_GIVEN, &appended), ERR_OK);
-    mem_free(batch);
+    append_of_epoch(log, 2, 5);
     world_crash(&world, log, false);
     log = world_log(&world);
     partition_log_epoch_end(log, 0, &epoch, &end);
@@ -342,6 +347,32 @@ START_TEST(epochs_come_back)
     log = world_log(&world);
     ck_assert_int_eq(partition_log_end_offset(log), 100);
     ck_assert_int_eq(world_append(&world, log, &(struct batch_make){.value_bytes = 10}), 100);
+    world_close(&world, log);
+    world_end(&world);
+}
+END_TEST
+
+/* An empty file of epochs is no word that there are none where a stop was not clean: it was renamed into place, and the
+ * power went before its content was on the disk. */
+START_TEST(an_empty_file_of_epochs_tells_nothing)
+{
+    struct partition_log *log = NULL;
+
+    world_begin(&world, 9);
+    world.spec.config.segment_bytes = 250; /* what lies before the last one is not read for its records' sake */
+    log = world_log(&world);
+    fill(log, 2);
+    ck_assert_int_eq(partition_log_assign_epoch(log, 5), ERR_OK);
+    append_of_epoch(log, 2, 5);
+    ck_assert_int_eq(partition_log_last_epoch(log), 5);
+    ck_assert_uint_gt(partition_log_segment_count(log), 1);
+    world_close(&world, log);
+    sim_fs_poke(&world.disk, "/data/t-0/leader-epoch-checkpoint", BYTES_LITERAL(""));
+    world.spec.clean = false;
+    world.spec.recovery_point = 3;
+    log = world_log(&world);
+    ck_assert_int_eq(partition_log_epoch_at(log, 0), 0);
+    ck_assert_int_eq(partition_log_epoch_at(log, 2), 5);
     world_close(&world, log);
     world_end(&world);
 }
@@ -372,4 +403,4 @@ RUN_TESTS("log_recovery", whole_log_stays, torn_tail_is_cut, zeroes_are_cut, any
           later_segments_go, a_gap_between_segments_ends_the_log, only_above_the_recovery_point, only_behind_the_anchor,
           an_anchor_keeps_its_entries, a_clean_stop_syncs_what_was_written_earlier,
           the_recovery_point_is_no_start_that_is_not_synced, indexes_come_back, epochs_come_back,
-          old_messages_are_not_cut)
+          an_empty_file_of_epochs_tells_nothing, old_messages_are_not_cut)
