@@ -13,15 +13,15 @@ static enum err write_one(struct broker *broker, uint32_t dir, enum log_dir_chec
     enum err err = ERR_OK;
 
     for (const struct partition_note *note = notes; note != NULL; note = note->next) {
-        if (note->dir != dir || (which == LOG_DIR_CLEANED_OFFSET && note->cleaned_offset < 0))
+        if (note->dir != dir || (which == LOG_DIR_CLEANED_OFFSET && note->checkpoint.cleaned_offset < 0))
             continue;
         entries[count++] = (struct checkpoint_offset){
             .topic = bytes_of_text(note->topic),
             .partition = note->index,
-            .offset = which == LOG_DIR_RECOVERY_POINT   ? note->recovery_point
-                      : which == LOG_DIR_START_OFFSET   ? note->start_offset
-                      : which == LOG_DIR_CLEANED_OFFSET ? note->cleaned_offset
-                                                        : note->high_watermark,
+            .offset = which == LOG_DIR_RECOVERY_POINT   ? note->checkpoint.recovery_point
+                      : which == LOG_DIR_START_OFFSET   ? note->checkpoint.start_offset
+                      : which == LOG_DIR_CLEANED_OFFSET ? note->checkpoint.cleaned_offset
+                                                        : note->checkpoint.high_watermark,
         };
     }
     do
@@ -84,9 +84,12 @@ static uint64_t sum_of(const struct partition_note *notes)
 {
     uint64_t sum = 1;
 
-    for (const struct partition_note *note = notes; note != NULL; note = note->next)
-        sum += 1 + (uint64_t)note->recovery_point * 3 + (uint64_t)note->start_offset * 5 +
-               (uint64_t)note->high_watermark * 7 + (uint64_t)note->cleaned_offset * 11;
+    for (const struct partition_note *note = notes; note != NULL; note = note->next) {
+        const struct partition_checkpoint *said = &note->checkpoint;
+
+        sum += 1 + (uint64_t)said->recovery_point * 3 + (uint64_t)said->start_offset * 5 +
+               (uint64_t)said->high_watermark * 7 + (uint64_t)said->cleaned_offset * 11 + (uint64_t)note->dir * 13;
+    }
     return sum;
 }
 
@@ -125,7 +128,7 @@ static void note_all(struct loop_task *task)
     struct shard *shard = LIST_ENTRY(task, struct shard, note_task);
     struct checkpoints *checkpoints = &shard->broker->checkpoints;
 
-    /* While partitions load their old lines must not be lost from the files. */
+    /* While partitions load what the files say holds, and a long start is not to write them again for each of them. */
     if (shard->loading > 0 || shard_note_partitions(shard) != ERR_OK)
         atomic_store(&checkpoints->incomplete, true);
     if (atomic_fetch_sub(&checkpoints->shards_left, 1) == 1)

@@ -230,7 +230,7 @@ static void closed(struct partition_close *op)
             atomic_store(&shard->broker->dirs[hosted->dir].close_failed, true);
         log_error(&shard->broker->log, "partition closed badly err=%s", err_name(op->err));
     } else if (hosted->end_note != NULL) { /* all of it is synced */
-        hosted->end_note->recovery_point = hosted->end_note->end_offset;
+        hosted->end_note->checkpoint.recovery_point = hosted->end_note->end_offset;
     }
     if (op->left_unsynced)
         atomic_store(&shard->broker->dirs[hosted->dir].unsynced, true);

@@ -267,7 +267,11 @@ void shard_close(struct shard *shard, void (*settled)(struct shard *shard))
     for (uint32_t cursor = 0; map_next(&shard->hosted, &cursor, NULL, &value);) {
         struct hosted *hosted = value;
 
-        if (!shard_can_note(hosted) || shard_note(shard, hosted, &hosted->end_note) != ERR_OK)
+        bool may_promise = shard_may_promise(hosted);
+
+        if (shard_note(shard, hosted, may_promise ? &hosted->end_note : NULL) != ERR_OK)
+            may_promise = false;
+        if (!may_promise)
             atomic_store(&shard->broker->dirs[hosted->dir].close_failed, true);
         hosted->close.sync_all_follows = sync_all_follows;
         hosting_end(shard, hosted, false);

@@ -80,11 +80,8 @@ struct partition_note {
     struct partition_note *next;
     uint32_t dir;
     int32_t index;
-    int64_t recovery_point; /* everything below was synced */
     int64_t end_offset;
-    int64_t start_offset;
-    int64_t high_watermark;
-    int64_t cleaned_offset; /* -1: it was never compacted */
+    struct partition_checkpoint checkpoint;
     char topic[];
 };
 
@@ -144,7 +141,7 @@ struct shard {
     bool serving;
     bool stopping;
     bool journals_closed;
-    struct partition_note *notes; /* of those that could; while the node runs, of all, for the checkpoints */
+    struct partition_note *notes; /* for the checkpoints */
     struct loop_task note_task;
     struct held_stream held[SHARD_HELD_STREAMS_MAX];
     uint32_t held_count;
@@ -194,11 +191,12 @@ void shard_accepted(struct shard *shard, struct connection_listener *listener, s
 /* The node stops: nothing waits any more, what was asked is answered, connections close. drained_task is posted once
  * all are closed: those whose clients take no replies after SHARD_DRAIN_MS_MAX, too. */
 void shard_drain(struct shard *shard);
-/* Whether its offsets are known. */
-bool shard_can_note(const struct hosted *hosted);
-/* note, may be NULL: out, one of the shard's notes. ERR_NOMEM. */
+/* Whether what a close of it syncs may be promised: it is loaded, and has not failed. */
+bool shard_may_promise(const struct hosted *hosted);
+/* Of any that is hosted, also where it is not loaded yet or could not be: its lines are to stay. note, may be NULL:
+ * out, one of the shard's notes. ERR_NOMEM. */
 MUST_CHECK enum err shard_note(struct shard *shard, const struct hosted *hosted, struct partition_note **note);
-/* Notes all partitions that are loaded. ERR_NOMEM: some are missing. */
+/* Notes all partitions. ERR_NOMEM: some are missing. */
 MUST_CHECK enum err shard_note_partitions(struct shard *shard);
 void partition_notes_free(struct partition_note *notes);
 /* Something that a stop waits for, and that was counted in closing, has ended. */

@@ -13,11 +13,8 @@ enum err shard_note(struct shard *shard, const struct hosted *hosted, struct par
     memcpy(made->topic, topic.data, topic.size);
     made->dir = hosted->dir;
     made->index = partition_index(partition);
-    made->recovery_point = partition_recovery_point(partition);
     made->end_offset = partition_end_offset(partition);
-    made->start_offset = partition_start_offset(partition);
-    made->high_watermark = partition_high_watermark(partition);
-    made->cleaned_offset = partition_cleaned_offset(partition);
+    made->checkpoint = partition_look_checkpoint(partition);
     made->next = shard->notes;
     shard->notes = made;
     if (note != NULL)
@@ -35,10 +32,9 @@ void partition_notes_free(struct partition_note *notes)
     }
 }
 
-bool shard_can_note(const struct hosted *hosted)
+bool shard_may_promise(const struct hosted *hosted)
 {
-    return hosted->partition != NULL && !hosted->failed && partition_is_ready(hosted->partition) &&
-           !partition_is_failed(hosted->partition);
+    return !hosted->failed && partition_is_ready(hosted->partition) && !partition_is_failed(hosted->partition);
 }
 
 enum err shard_note_partitions(struct shard *shard)
@@ -47,7 +43,6 @@ enum err shard_note_partitions(struct shard *shard)
     enum err err = ERR_OK;
 
     for (uint32_t cursor = 0; err == ERR_OK && map_next(&shard->hosted, &cursor, NULL, &value);)
-        if (shard_can_note(value))
-            err = shard_note(shard, value, NULL);
+        err = shard_note(shard, value, NULL);
     return err;
 }

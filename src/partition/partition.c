@@ -358,6 +358,7 @@ static enum err load_start(struct partition *partition, const struct partition_s
         memcpy(job->from_copy, spec->from_copy.data, spec->from_copy.size);
         job->spec.from_copy = bytes_of(job->from_copy, spec->from_copy.size);
     }
+    job->high_watermark = spec->high_watermark;
     list_node_init(&job->waiting);
     list_init(&job->appends);
     list_init(&job->reads);

@@ -263,10 +263,19 @@ void partition_scrub(struct partition *partition, struct log_scrub *op);
 int64_t partition_start_offset(const struct partition *partition);
 int64_t partition_end_offset(const struct partition *partition);
 int64_t partition_synced_offset(const struct partition *partition);
-int64_t partition_recovery_point(const struct partition *partition); /* for recovery-point-offset-checkpoint */
+int64_t partition_recovery_point(const struct partition *partition);
 int64_t partition_high_watermark(const struct partition *partition);
 int64_t partition_last_stable_offset(const struct partition *partition);
-int64_t partition_cleaned_offset(const struct partition *partition); /* for cleaner-offset-checkpoint; -1: none */
+int64_t partition_cleaned_offset(const struct partition *partition); /* -1: it was never compacted */
+/* What the directory's checkpoint files are to say: of one that is not loaded (yet), what they said at the start. Not
+ * of one that is gone. */
+struct partition_checkpoint {
+    int64_t recovery_point; /* everything below was synced */
+    int64_t start_offset;
+    int64_t high_watermark;
+    int64_t cleaned_offset; /* -1: it was never compacted */
+};
+struct partition_checkpoint partition_look_checkpoint(const struct partition *partition);
 int32_t partition_leader_epoch(const struct partition *partition);
 uint64_t partition_size(const struct partition *partition);  /* bytes of all .log files */
 bool partition_is_ready(const struct partition *partition);  /* loaded */

@@ -36,6 +36,28 @@ int64_t partition_last_stable_offset(const struct partition *partition)
     return unstable < partition->high_watermark ? unstable : partition->high_watermark;
 }
 
+int64_t partition_cleaned_offset(const struct partition *partition)
+{
+    return partition->log == NULL ? -1 : partition_log_cleaned_offset(partition->log);
+}
+
+struct partition_checkpoint partition_look_checkpoint(const struct partition *partition)
+{
+    const struct partition_log *log = partition->log;
+    const struct partition_load *load = partition->load;
+
+    if (log != NULL)
+        return (struct partition_checkpoint){.recovery_point = partition_log_recovery_point(log),
+                                             .start_offset = partition_log_start_offset(log),
+                                             .high_watermark = partition->high_watermark,
+                                             .cleaned_offset = partition_log_cleaned_offset(log)};
+    return (struct partition_checkpoint){.recovery_point = load->spec.recovery_point,
+                                         .start_offset = load->spec.start_offset,
+                                         .high_watermark = load->high_watermark,
+                                         .cleaned_offset =
+                                             load->spec.cleaned_offset > 0 ? load->spec.cleaned_offset : -1};
+}
+
 int32_t partition_leader_epoch(const struct partition *partition)
 {
     return partition->leader_epoch;
@@ -92,9 +114,4 @@ enum err partition_epoch_end(const struct partition *partition, int32_t current_
     if (err == ERR_OK)
         partition_log_epoch_end(partition->log, epoch, found_epoch, end_offset);
     return err;
-}
-
-int64_t partition_cleaned_offset(const struct partition *partition)
-{
-    return partition->log == NULL ? -1 : partition_log_cleaned_offset(partition->log);
 }

@@ -39,6 +39,7 @@ struct partition_load {
     struct loop_job job; /* runs, or waits to be run again */
     struct partition *partition;
     struct partition_log_spec spec; /* the job's */
+    int64_t high_watermark;         /* as the checkpoint files have it */
     char from_copy[LOG_NAME_BYTES_MAX + 1];
     struct partition_log *log;
     struct partition_log_recovery recovery;

@@ -6,6 +6,8 @@
 #include "../partition/run_tests.h"
 #include "broker/broker_internal.h"
 #include "node_world.h"
+#include "partition/log_moved_mark.h"
+#include "partition/text_file.h"
 
 enum { REACTORS = 3, ROUNDS = 12, RECORDS = 12, RECORD_BYTES = 400000, FETCH_VERSION = 13 };
 
@@ -144,6 +146,123 @@ START_TEST(a_bad_close_promises_nothing)
 }
 END_TEST
 
+static const char *const offset_files[] = {"recovery-point-offset-checkpoint", "log-start-offset-checkpoint",
+                                           "replication-offset-checkpoint"};
+
+static struct partition *partition_of(struct uuid topic, int32_t index)
+{
+    return shard_find(shard_home(world.node.broker, topic, index), topic, index);
+}
+
+/* Of the topic "t", so many partitions, each with that number, in that file of the only directory. */
+static void check_lines(const char *file, int32_t partitions, int64_t offset)
+{
+    char line[64];
+    char path[128];
+    struct bytes content;
+
+    (void)snprintf(path, sizeof(path), "/data/%s", file);
+    content = sim_fs_peek(&world.disk, path);
+    for (int32_t i = 0; i < partitions; i++) {
+        int size = snprintf(line, sizeof(line), "\nt %d  %d\n", i, (int)offset);
+
+        ck_assert_msg(content.size > 0 && memmem(content.data, content.size, line, (size_t)size) != NULL,
+                      "%s has no line%s", file, line);
+    }
+}
+
+static struct uuid lay_out(int32_t partitions)
+{
+    struct uuid topic = node_create_topic(&world, "t", partitions, "flush.messages=1", NULL);
+    enum err err = ERR_OK;
+
+    for (int32_t i = 0; i < partitions; i++) {
+        int64_t low = 0;
+
+        for (int record = 0; record < 5; record++)
+            ck_assert_int_eq(node_produce(&world, 0, topic, i, 100, &err), record);
+        ck_assert_int_eq(partition_delete_records(partition_of(topic, i), 3, &low), ERR_OK);
+    }
+    node_world_pass(&world, 20000);
+    check_lines(offset_files[0], partitions, 5);
+    check_lines(offset_files[1], partitions, 3);
+    check_lines(offset_files[2], partitions, 5);
+    return topic;
+}
+
+/* After a kill, a stop that comes while partitions are still being opened writes for them what the start found: where
+ * they are synced, what was deleted. */
+START_TEST(an_early_stop_keeps_what_is_known_of_the_unopened)
+{
+    uint32_t unopened = 0;
+
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        struct uuid topic;
+
+        node_world_begin(&world, seed, 2);
+        topic = lay_out(24);
+        sim_node_kill(&world.node, false);
+        world.sim.habits.job_delay_ns_max = INT64_C(300000000);
+        sim_node_start(&world.node);
+        for (int32_t i = 0; i < 24; i++)
+            unopened += !partition_is_ready(partition_of(topic, i));
+        sim_node_stop(&world.node);
+        for (size_t i = 0; i < 3; i++)
+            check_lines(offset_files[i], 24, i == 1 ? 3 : 5);
+        ck_assert_ptr_null(sim_fs_peek(&world.disk, "/data/.kafka_cleanshutdown").data);
+        sim_node_start(&world.node);
+        node_world_pass(&world, 20000);
+        for (int32_t i = 0; i < 24; i++) {
+            ck_assert_int_eq(partition_start_offset(partition_of(topic, i)), 3);
+            ck_assert_int_eq(partition_end_offset(partition_of(topic, i)), 5);
+        }
+        node_world_end(&world);
+    }
+    ck_assert_uint_gt(unopened, 0);
+}
+END_TEST
+
+/* A partition that cannot be opened keeps its lines in the files of a node that serves the others, and is whole again
+ * when it can. */
+START_TEST(what_cannot_be_opened_keeps_its_lines)
+{
+    struct text later = {0};
+    struct uuid topic;
+    enum err err = ERR_OK;
+
+    node_world_begin(&world, 7, 2);
+    topic = lay_out(4);
+    sim_node_kill(&world.node, false);
+    text_add(&later, "ottla-moved 2\nanything\n");
+    text_seal(&later);
+    sim_fs_poke(&world.disk, "/data/t-2/" LOG_MOVED_NAME, bytes_of(later.data, later.size));
+    text_deinit(&later);
+    world.node.silent = true;
+    sim_node_start(&world.node);
+    node_world_pass(&world, 1000);
+    world.node.silent = false;
+    ck_assert(partition_is_failed(partition_of(topic, 2)));
+    ck_assert_int_eq(node_produce(&world, 0, topic, 0, 100, &err), 5);
+    node_world_pass(&world, 20000);
+    check_lines(offset_files[0], 1, 6); /* written anew */
+    for (int stop = 0; stop <= 1; stop++) {
+        struct bytes starts = sim_fs_peek(&world.disk, "/data/log-start-offset-checkpoint");
+        struct bytes points = sim_fs_peek(&world.disk, "/data/recovery-point-offset-checkpoint");
+
+        ck_assert_ptr_nonnull(memmem(starts.data, starts.size, "\nt 2  3\n", 8));
+        ck_assert_ptr_nonnull(memmem(points.data, points.size, "\nt 2  5\n", 8));
+        if (stop == 0)
+            sim_node_stop(&world.node);
+    }
+    ck_assert_int_eq(fs_unlink(&world.disk.fs, "/data/t-2/" LOG_MOVED_NAME), ERR_OK);
+    sim_node_start(&world.node);
+    node_world_pass(&world, 1000);
+    ck_assert_int_eq(partition_start_offset(partition_of(topic, 2)), 3);
+    ck_assert_int_eq(partition_end_offset(partition_of(topic, 2)), 5);
+    node_world_end(&world);
+}
+END_TEST
+
 /* Where many logs have something to sync a stop syncs them all at once (sim_node.c: with even seeds), and is clean: a
  * power cut right behind it costs nothing. Where that sync fails there is no clean mark, and no checkpoint that
  * promises what the disk may not have. */
@@ -253,4 +372,5 @@ END_TEST
 RUN_TESTS("broker/lifecycle", a_name_is_taken_again_at_once, what_goes_while_it_loads_does_not_hold_up_the_checkpoints,
           a_stop_does_not_wait_for_who_reads_nothing, a_start_that_broke_off_is_done_again_as_thoroughly,
           a_bad_close_promises_nothing, a_clean_stop_leaves_the_broker_fenced,
-          a_stop_that_cannot_fence_ends_all_the_same, one_sync_for_all_logs_is_as_good_as_one_each)
+          a_stop_that_cannot_fence_ends_all_the_same, an_early_stop_keeps_what_is_known_of_the_unopened,
+          what_cannot_be_opened_keeps_its_lines, one_sync_for_all_logs_is_as_good_as_one_each)
