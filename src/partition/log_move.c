@@ -291,7 +291,9 @@ void partition_log_move_committed(struct log_move *op, enum err err)
         log_job_ended(log);
         return;
     }
-    take_over(moving); /* also where the old directory has failed meanwhile */
+    if (log->closing == NULL) /* the old directory may have failed meanwhile: all of the log is in a sound one */
+        log->failed = false;
+    take_over(moving);
     op->moved = true;
     held_say(moving);
     moving->holds = false;

@@ -453,6 +453,54 @@ START_TEST(a_target_that_fails)
 }
 END_TEST
 
+/* The directory that it leaves fails at any moment of the move: where the log has come into the new one it serves
+ * there, and where it has not it has failed with the others. */
+START_TEST(an_origin_that_fails)
+{
+    uint32_t stayed = 0;
+    uint32_t gone = 0;
+
+    for (uint64_t seed = 1; seed <= 120; seed++) {
+        struct uuid topic;
+        struct shard *home = NULL;
+        enum err err = ERR_OK;
+
+        begin(seed, NULL);
+        topic = node_create_topic(&world, "a", 1, "flush.messages=1", NULL);
+        node_world_pass(&world, 100);
+        produce(topic, 0, 0, 3);
+        home = shard_home(world.node.broker, topic, 0);
+        if (dir_of(topic, 0) != 1)
+            ck_assert_int_eq(alter("/more", "a", 0), 0);
+        await_dir(topic, 0, 1);
+        ck_assert_int_eq(alter("/last", "a", 0), 0);
+        step(seed);
+        world.node.silent = true;
+        shard_storage_failed(home, "/more", ERR_IO);
+        node_world_pass(&world, 3000);
+        world.node.silent = false;
+        ck_assert_ptr_null(hosted_of(topic, 0)->move);
+        if (dir_of(topic, 0) == 1) {
+            stayed++;
+            ck_assert(partition_is_failed(hosted_of(topic, 0)->partition));
+            ck_assert_int_eq(image_partition(home->image, topic, 0)->leader, -1);
+            ck_assert_int_eq(node_produce(&world, 0, topic, 0, RECORD_BYTES, &err), -1);
+        } else {
+            gone++;
+            ck_assert_int_eq(image_partition(home->image, topic, 0)->leader, 1);
+            produce(topic, 0, 3, 5);
+            sim_node_kill(&world.node, false);
+            sim_node_start(&world.node);
+            produce(topic, 0, 5, 6);
+        }
+        check_counts();
+        node_world_end(&world);
+    }
+    ck_assert_uint_gt(stayed, 0);
+    ck_assert_uint_gt(gone, 0);
+}
+END_TEST
+
 /* Every home hears of a wish, one of them has the partition. */
 START_TEST(wishes_are_forgotten_once_it_is_there)
 {
@@ -533,4 +581,5 @@ END_TEST
 RUN_TESTS("handle_alter_log_dirs", bad_requests_are_refused, a_move_is_seen_replaced_and_ended,
           moves_go_on_after_a_start, a_partition_to_come_has_its_place, a_kill_leaves_it_in_one_place,
           of_two_the_metadata_choose, of_two_that_the_metadata_do_not_name_none_is_served, a_topic_goes_while_it_moves,
-          a_target_that_fails, wishes_are_forgotten_once_it_is_there, so_many_wishes, all_directories_are_told)
+          a_target_that_fails, an_origin_that_fails, wishes_are_forgotten_once_it_is_there, so_many_wishes,
+          all_directories_are_told)
