@@ -463,6 +463,7 @@ void broker_free(struct broker *broker)
             log_dir_close(broker->dirs[i].dir);
     }
     partition_notes_free(broker->checkpoints.notes);
+    partition_notes_free(broker->kept);
     mem_free(broker->dirs_text);
     arena_deinit(&broker->sequence_arena);
     arena_deinit(&broker->offline.arena);

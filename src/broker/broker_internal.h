@@ -28,7 +28,8 @@ struct stored {
     struct log_dir_partition *found; /* in its directory's list */
     uint32_t dir;
     _Atomic(bool) claimed;
-    char key[264]; /* "<topic>-<index>" */
+    _Atomic(bool) kept; /* claimed by a partition that lies in a directory which is not here */
+    char key[264];      /* "<topic>-<index>" */
 };
 
 /* Who looks at a directory's free space (space_watch.c); controller loop. */
@@ -95,10 +96,10 @@ struct dirs_offline {
     struct metadata_call call;
     struct arena arena;
     struct uuid ids[BROKER_LOG_DIRS_MAX];
-    _Atomic(bool) posted;
     uint32_t told;           /* how many it knows of */
     struct loop_timer again; /* after an error */
     struct log_rate lines;
+    _Atomic(bool) posted;
     bool asking;
 };
 
@@ -124,6 +125,8 @@ struct broker {
     const char *absent[BROKER_LOG_DIRS_MAX]; /* of log.dirs, that the start could not use: in dirs_text */
     uint32_t absent_count;
     uint32_t metadata_dir;
+    struct partition_note *kept; /* what the checkpoint files go on to say of the partitions' directories that are kept,
+                                    and not loaded; constant once the partitions are the metadata's */
     struct map stored; /* by "<topic>-<index>", of struct stored; constant until the node serves, empty from then on */
 
     struct broker_metrics *metrics;
@@ -168,7 +171,7 @@ struct broker {
     struct loop_task stop_task;
     bool loaded;             /* the partitions are the metadata's */
     bool registered;         /* and unfenced: a stop is to end that */
-    _Atomic(bool) undecided; /* a partition lies in two directories: the start ends, and changes nothing more */
+    _Atomic(bool) undecided; /* a partition that was found is not opened: the start ends, and changes nothing more */
     char undecided_message[BROKER_MESSAGE_CHARS];
     struct checkpoints checkpoints;
     struct dirs_offline offline;
@@ -189,20 +192,22 @@ extern const uint32_t broker_feature_count;
 
 /* What the directory's list has becomes part of `stored`. */
 MUST_CHECK enum err broker_note_stored(struct broker *broker, uint32_t dir);
+/* Of what is kept but not loaded notes are taken (kept). ERR_NOMEM. */
+MUST_CHECK enum err broker_keep_stored(struct broker *broker);
 /* What the start found on disk is nobody's business any more; once no shard looks for it. */
 void broker_forget_stored(struct broker *broker);
 
 /* The node cannot go on. Any thread; message: for the call. */
 void broker_fail(struct broker *broker, const char *message);
 
+/* The controller is told of log directories that have failed and it does not know of, again and again until it does;
+ * only while the node serves (shard_dirs.c). Controller loop. */
+void shard_dirs_tell_offline(struct broker *broker);
 /* Writes the checkpoint files every now and then, from the start of service on. */
 void checkpoints_begin(struct broker *broker);
 /* No more; idle is told when nothing is under way. */
 void checkpoints_end(struct broker *broker, void (*idle)(struct broker *broker));
 /* Looks at the free space of every directory now and then, from the start of service on. */
-/* The controller is told of log directories that have failed and it does not know of, again and again until it does;
- * only while the node serves (shard_dirs.c). Controller loop. */
-void shard_dirs_tell_offline(struct broker *broker);
 void space_watch_begin(struct broker *broker);
 /* No more; idle is told when nothing is under way. */
 void space_watch_end(struct broker *broker, void (*idle)(struct broker *broker));

@@ -5,13 +5,10 @@
 #include "broker/broker_internal.h"
 #include "broker/dir_recovery.h"
 
-static enum err write_one(struct broker *broker, uint32_t dir, enum log_dir_checkpoint which,
-                          const struct partition_note *notes, struct checkpoint_offset *entries)
+/* Gives how many there are now. */
+static uint32_t add_lines(const struct partition_note *notes, uint32_t dir, enum log_dir_checkpoint which,
+                          struct checkpoint_offset *entries, uint32_t count)
 {
-    struct dir_relief relief = {0};
-    uint32_t count = 0;
-    enum err err = ERR_OK;
-
     for (const struct partition_note *note = notes; note != NULL; note = note->next) {
         if (note->dir != dir || (which == LOG_DIR_CLEANED_OFFSET && note->checkpoint.cleaned_offset < 0))
             continue;
@@ -24,6 +21,17 @@ static enum err write_one(struct broker *broker, uint32_t dir, enum log_dir_chec
                                                         : note->checkpoint.high_watermark,
         };
     }
+    return count;
+}
+
+static enum err write_one(struct broker *broker, uint32_t dir, enum log_dir_checkpoint which,
+                          const struct partition_note *notes, struct checkpoint_offset *entries)
+{
+    struct dir_relief relief = {0};
+    uint32_t count = add_lines(broker->kept, dir, which, entries, 0);
+    enum err err = ERR_OK;
+
+    count = add_lines(notes, dir, which, entries, count);
     do
         err = log_dir_write_checkpoint(broker->dirs[dir].dir, which, entries, count);
     while (err == ERR_NO_SPACE && dir_space_relieve(&broker->dirs[dir].space, &relief));
@@ -37,6 +45,8 @@ enum err checkpoints_write(struct broker *broker, const struct partition_note *n
     enum err err = ERR_OK;
 
     for (const struct partition_note *note = notes; note != NULL; note = note->next)
+        count++;
+    for (const struct partition_note *note = broker->kept; note != NULL; note = note->next)
         count++;
     entries = mem_calloc(count, sizeof(*entries));
     if (entries == NULL)

@@ -19,6 +19,29 @@ static bool is_of(const struct stored *stored, const struct image_topic *topic)
            !atomic_load(&stored->claimed);
 }
 
+/* The metadata say where it is, and that is none of the directories that this node has now. */
+static bool is_elsewhere(const struct broker *broker, struct uuid told)
+{
+    for (uint32_t i = 0; i < broker->dir_count; i++)
+        if (uuid_equal(told, broker->dirs[i].id))
+            return false;
+    return !image_directory_is_reserved(told);
+}
+
+/* What is here of a partition that lies elsewhere is of a move that did not end, or of before one: it is not taken for
+ * the partition, nor set aside while the other cannot be looked at. */
+static void keep_all(struct broker *broker, const char *key, const struct image_topic *topic)
+{
+    for (struct stored *at = map_get(&broker->stored, bytes_of_text(key)); at != NULL; at = at->next) {
+        if (!is_of(at, topic))
+            continue;
+        atomic_store(&at->claimed, true);
+        atomic_store(&at->kept, true);
+        log_warn(&broker->log, "not taken for the partition, which lies in a directory that is not here dir=%s/%s",
+                 broker->dirs[at->dir].path, at->found->copy != NULL ? at->found->copy : key);
+    }
+}
+
 /* The start ends over it, in the controller loop (lifecycle.c), where every shard has told that it is through: the line
  * is the first shard's that came upon one. */
 static void refuse_both(struct broker *broker, struct stored *one, struct stored *other)
@@ -29,6 +52,15 @@ static void refuse_both(struct broker *broker, struct stored *one, struct stored
                        one->key, broker->dirs[one->dir].path, broker->dirs[other->dir].path);
     for (struct stored *at = map_get(&broker->stored, bytes_of_text(one->key)); at != NULL; at = at->next)
         atomic_store(&at->claimed, true); /* neither is set aside */
+}
+
+/* What the start found was not opened, and cannot be later: once the node serves it would be made anew over it. */
+static void fail_found(struct broker *broker, const struct stored *stored, enum err err)
+{
+    if (!atomic_exchange(&broker->undecided, true))
+        (void)snprintf(broker->undecided_message, sizeof(broker->undecided_message),
+                       "partition %s in %s cannot be taken up: %s", stored->key, broker->dirs[stored->dir].path,
+                       err_text(err));
 }
 
 struct choice {
@@ -62,6 +94,13 @@ static enum err choose(const struct shard *shard, const struct image_topic *topi
         } else if (!uuid_equal(told, broker->dirs[choice->at->dir].id)) {
             second = at;
         }
+    }
+    /* Where none of log.dirs is missing, the one that the metadata name was taken out of it: then a log in another one
+     * counts, which somebody has put there, but never half a copy. */
+    if (is_elsewhere(broker, told) && (broker->absent_count > 0 || choice->at == NULL)) {
+        keep_all(broker, key, topic);
+        *choice = (struct choice){NULL, NULL};
+        return ERR_OK;
     }
     if (second != NULL) {
         refuse_both(broker, choice->at, second);
@@ -114,6 +153,8 @@ static bool new_dir_find(struct shard *shard, const struct image_topic *topic, i
     uint32_t wished = 0;
     bool is_wished = dir_moves_take_wish(shard, topic->name, index, &wished);
 
+    if (is_elsewhere(broker, told))
+        return false;
     for (uint32_t i = 0; i < broker->dir_count; i++) {
         if (!uuid_equal(told, broker->dirs[i].id))
             continue;
@@ -121,8 +162,6 @@ static bool new_dir_find(struct shard *shard, const struct image_topic *topic, i
         atomic_fetch_add(&broker->dirs[i].partitions, 1);
         return true;
     }
-    if (!image_directory_is_reserved(told))
-        return false;
     if (is_wished && !shard->dirs[wished].failed) {
         *at = wished;
         atomic_fetch_add(&broker->dirs[wished].partitions, 1);
@@ -187,8 +226,10 @@ enum err hosting_begin(struct shard *shard, const struct image_topic *topic, int
     if (err != ERR_OK)
         return err;
     hosted = mem_calloc(1, sizeof(*hosted));
-    if (hosted == NULL)
-        return ERR_NOMEM;
+    if (hosted == NULL) {
+        err = ERR_NOMEM;
+        goto out;
+    }
     hosted->shard = shard;
     hosted->key = (struct partition_key){topic->id, index};
     hosted->resume_to = -1;
@@ -217,6 +258,8 @@ out:
     if (hosted != NULL)
         atomic_fetch_sub(&broker->dirs[hosted->dir].partitions, 1);
     mem_free(hosted);
+    if (err != ERR_OK && (choice.at != NULL || choice.unfinished != NULL))
+        fail_found(broker, choice.at != NULL ? choice.at : choice.unfinished, err);
     return err;
 }
 

@@ -1,8 +1,10 @@
 /*
  * hosting: partitions come to live on a shard, and leave it. Where one lies: in the directory in which the start found
  * it; found in several, in that which the metadata names, and where they name none of them the start ends, since one of
- * them is old. A copy that a move left unfinished counts only where nothing else is there. A new one goes where the
- * metadata, somebody's wish (dir_moves.h) or the number of partitions says.
+ * them is old. A copy that a move left unfinished counts only where nothing else is there. Where the metadata name a
+ * directory that is not here, no copy counts, and while one of log.dirs is missing nothing that lies in the others
+ * does: it is kept, and the partition is offline. A new one goes where the metadata, somebody's wish (dir_moves.h) or
+ * the number of partitions says.
  *
  * Threads  the shard's loop.
  */
@@ -11,8 +13,8 @@
 
 #include "broker/shard.h"
 
-/* Begins to open it; config: shared with the topic's others, kept. ERR_NOMEM. ERR_BUSY: it is found in more directories
- * than one, and the start has been ended. */
+/* Begins to open it; config: shared with the topic's others, kept. ERR_NOMEM; ERR_BUSY: it is found in more directories
+ * than one. Either ends the start where something of it was found. */
 MUST_CHECK enum err hosting_begin(struct shard *shard, const struct image_topic *topic, int32_t index,
                                   struct log_config *config);
 /* Closes it, or deletes it. */

@@ -196,11 +196,17 @@ static void register_broker(struct broker *broker)
 static void metadata_started(struct metadata_start *start)
 {
     struct broker *broker = LIST_ENTRY(start, struct broker, metadata_start);
+    enum err err = ERR_OK;
 
     if (!goes_on(broker))
         return;
     if (start->err != ERR_OK) {
         fail_start(broker, start->err, "the metadata cannot be loaded", start->message);
+        return;
+    }
+    err = broker_keep_stored(broker);
+    if (err != ERR_OK) {
+        fail_start(broker, err, "what is kept beside cannot be noted", "");
         return;
     }
     broker->loaded = true;
@@ -403,13 +409,13 @@ static void begin_stop(struct loop_task *task)
     broker->done = broker->stop_done; /* here, where the start's is told */
     broker->done_context = broker->stop_context;
     loop_timer_stop(broker->env.controller, &broker->heartbeat_timer);
+    loop_timer_stop(broker->env.controller, &broker->offline.again);
     checkpoints_end(broker, end_looking);
 }
 
 void broker_stop(struct broker *broker, broker_done_fn *done, void *context)
 {
     atomic_store(&broker->state, BROKER_STOPPING);
-    loop_timer_stop(broker->env.controller, &broker->offline.again);
     broker->stop_done = done;
     broker->stop_context = context;
     broker->stop_task.run = begin_stop;

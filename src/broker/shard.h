@@ -198,6 +198,8 @@ bool shard_may_promise(const struct hosted *hosted);
 MUST_CHECK enum err shard_note(struct shard *shard, const struct hosted *hosted, struct partition_note **note);
 /* Notes all partitions. ERR_NOMEM: some are missing. */
 MUST_CHECK enum err shard_note_partitions(struct shard *shard);
+/* With nothing but the name; NULL: no memory. */
+struct partition_note *partition_note_new(struct bytes topic);
 void partition_notes_free(struct partition_note *notes);
 /* Something that a stop waits for, and that was counted in closing, has ended. */
 void shard_closing_ended(struct shard *shard);

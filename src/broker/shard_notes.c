@@ -2,15 +2,22 @@
 #include "base/mem.h"
 #include "broker/broker_internal.h"
 
+struct partition_note *partition_note_new(struct bytes topic)
+{
+    struct partition_note *made = mem_calloc(1, sizeof(*made) + topic.size + 1);
+
+    if (made != NULL)
+        memcpy(made->topic, topic.data, topic.size);
+    return made;
+}
+
 enum err shard_note(struct shard *shard, const struct hosted *hosted, struct partition_note **note)
 {
     const struct partition *partition = hosted->partition;
-    struct bytes topic = partition_topic(partition);
-    struct partition_note *made = mem_calloc(1, sizeof(*made) + topic.size + 1);
+    struct partition_note *made = partition_note_new(partition_topic(partition));
 
     if (made == NULL)
         return ERR_NOMEM;
-    memcpy(made->topic, topic.data, topic.size);
     made->dir = hosted->dir;
     made->index = partition_index(partition);
     made->end_offset = partition_end_offset(partition);
