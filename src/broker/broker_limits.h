@@ -58,10 +58,10 @@ enum {
     BROKER_DESCRIPTORS_DEFAULT = 1024,               /* Debian's limit of a process */
     BROKER_STORED_MAX = 1 << 24,             /* partitions found on disk; each takes a directory, so disks end sooner */
     BROKER_SEQUENCE_BYTES_MAX = 1024 * 1024, /* what the start's and the stop's own requests take */
-    DIRS_OFFLINE_RETRY_MS = 1000,   /* word of a failed directory that the controller did not take: clients that ask its
-                                       leaderless partitions try as often */
-    BROKER_HEARTBEAT_RETRY_MS = 10, /* after one that the controller refused while it became active */
-    BROKER_MESSAGE_CHARS = 512,     /* of what a start that failed says; it is cut */
+    DIRS_RETRY_MS = 1000, /* word of directories that the controller did not take is given again: clients that ask
+                             leaderless partitions try as often */
+    BROKER_HEARTBEAT_RETRY_MS = 10,       /* after one that the controller refused while it became active */
+    BROKER_MESSAGE_CHARS = 512,           /* of what a start that failed says; it is cut */
     CHECKPOINT_JOURNALS_INTERVAL_MS = 50, /* while an earlier run's journals wait for their logs: a node that is cut off
                                              again and again must not pile them up */
     CHECKPOINT_INTERVAL_MS_MAX = 1000,    /* a crash under full load leaves a second or two to be read again */

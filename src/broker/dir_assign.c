@@ -54,6 +54,45 @@ void dir_assign_check(struct hosted *hosted)
     dir_assign_go_on(hosted->shard);
 }
 
+static void wait_is_over(struct loop_timer *timer)
+{
+    struct shard *shard = LIST_ENTRY(timer, struct shard, assigner.again);
+
+    shard->assigner.waits = false;
+    dir_assign_go_on(shard);
+}
+
+static void wait_some(struct shard *shard)
+{
+    struct shard_assigner *assigner = &shard->assigner;
+
+    if (shard->stopping)
+        return;
+    assigner->waits = true;
+    assigner->again.fired = wait_is_over;
+    loop_timer_start(shard->loop, &assigner->again, loop_now_ns(shard->loop) + DIRS_RETRY_MS * INT64_C(1000000));
+}
+
+void dir_assign_stop(struct shard *shard)
+{
+    loop_timer_stop(shard->loop, &shard->assigner.again);
+}
+
+/* They are asked for once more: until the metadata know where a partition lies a start may not find it, and it cannot
+ * move. */
+static void not_told(struct shard *shard, const struct assign_directories *in, enum err err)
+{
+    log_line_rated(&shard->broker->log, &shard->assigner.lines, LOG_WARN,
+                   "directories not assigned partitions=%u err=%s", in->count, err_name(err));
+    wait_some(shard);
+    for (uint32_t i = 0; i < in->count; i++) {
+        struct hosted *hosted = shard_hosted(shard, in->assignments[i].topic_id, in->assignments[i].partition);
+
+        if (hosted != NULL)
+            dir_assign_check(hosted);
+    }
+}
+
 static void told(struct metadata_call *call)
 {
     struct shard *shard = LIST_ENTRY(call, struct shard, assigner.call);
@@ -61,8 +100,7 @@ static void told(struct metadata_call *call)
 
     shard->assigner.asking = false;
     if (call->request.err != ERR_OK)
-        log_warn(&shard->broker->log, "directories not assigned partitions=%u err=%s", in->count,
-                 err_name(call->request.err));
+        not_told(shard, in, call->request.err);
     for (uint32_t i = 0; call->request.err == ERR_OK && i < in->count; i++)
         if (in->assignments[i].err != ERR_OK && in->assignments[i].err != ERR_UNKNOWN_TOPIC_ID) /* it went meanwhile */
             log_warn(&shard->broker->log, "directory not assigned topic_id=%s partition=%d err=%s",
@@ -80,11 +118,13 @@ void dir_assign_go_on(struct shard *shard)
     struct directory_assignment *assignments = NULL;
     uint32_t count = 0;
 
-    if (assigner->asking || !shard->serving || shard->stopping || list_is_empty(&assigner->pending))
+    if (assigner->asking || assigner->waits || !shard->serving || shard->stopping || list_is_empty(&assigner->pending))
         return;
     assignments = arena_array(&assigner->arena, DIR_ASSIGN_PARTITIONS_MAX, sizeof(*assignments));
-    if (assignments == NULL)
-        return; /* with the next change */
+    if (assignments == NULL) {
+        wait_some(shard);
+        return;
+    }
     for (struct list_node *node = NULL;
          count < DIR_ASSIGN_PARTITIONS_MAX && (node = list_take_first(&assigner->pending)) != NULL;) {
         const struct hosted *hosted = LIST_ENTRY(node, struct hosted, unassigned);

@@ -10,6 +10,8 @@
 
 #include "base/arena.h"
 #include "base/list.h"
+#include "base/log.h"
+#include "base/loop.h"
 #include "raftmeta/metadata_node.h"
 
 struct hosted;
@@ -20,6 +22,9 @@ struct shard_assigner {
     struct metadata_call call;
     struct arena arena;
     bool asking;
+    bool waits; /* after an error, for the timer */
+    struct loop_timer again;
+    struct log_rate lines;
 };
 
 void dir_assign_init(struct shard *shard);
@@ -30,6 +35,8 @@ void dir_assign_check(struct hosted *hosted);
 void dir_assign_forget(struct hosted *hosted);
 /* The node serves: it is registered. */
 void dir_assign_go_on(struct shard *shard);
+/* The node stops: nothing is asked again. */
+void dir_assign_stop(struct shard *shard);
 /* Whether the metadata says that it lies where it does, or cannot say. */
 bool dir_assign_is_told(const struct hosted *hosted);
 /* What the image says of this node's replica; zero where it says nothing, or knows no such partition. */

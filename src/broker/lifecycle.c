@@ -248,7 +248,9 @@ static void write_marks(struct loop_job *job)
         if (broker->stop_err == ERR_OK)
             broker->stop_err = sync_err;
     }
-    err = checkpoints_write(broker, broker->checkpoints.notes);
+    /* Where notes of some are missing, what the files say of all holds. */
+    err =
+        atomic_load(&broker->checkpoints.incomplete) ? ERR_NOMEM : checkpoints_write(broker, broker->checkpoints.notes);
     for (uint32_t i = 0; i < broker->dir_count && err == ERR_OK; i++) {
         struct broker_dir *dir = &broker->dirs[i];
         struct dir_relief relief = {0};
@@ -358,6 +360,7 @@ static void all_drained(struct loop_task *task)
     struct broker *broker = LIST_ENTRY(task, struct broker, sequence_task);
 
     broker->sequence_task.run = all_closed;
+    atomic_store(&broker->checkpoints.incomplete, false);
     atomic_store(&broker->shards_left, broker->shard_count);
     for (uint32_t i = 0; i < broker->shard_count; i++) {
         broker->shards[i].stop_task.run = close_shard;

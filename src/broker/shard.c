@@ -269,8 +269,10 @@ void shard_close(struct shard *shard, void (*settled)(struct shard *shard))
 
         bool may_promise = shard_may_promise(hosted);
 
-        if (shard_note(shard, hosted, may_promise ? &hosted->end_note : NULL) != ERR_OK)
+        if (shard_note(shard, hosted, may_promise ? &hosted->end_note : NULL) != ERR_OK) {
             may_promise = false;
+            atomic_store(&shard->broker->checkpoints.incomplete, true);
+        }
         if (!may_promise)
             atomic_store(&shard->broker->dirs[hosted->dir].close_failed, true);
         hosted->close.sync_all_follows = sync_all_follows;
@@ -320,6 +322,7 @@ void shard_drain(struct shard *shard)
     retention_end(shard);
     cleaner_turn_end(shard);
     scrub_end(shard);
+    dir_assign_stop(shard);
     for (uint32_t i = 0; i < shard->held_count; i++)
         net_close(shard->held[i].stream, false);
     shard->held_count = 0;

@@ -49,7 +49,7 @@ static void told_offline(struct metadata_call *call)
     /* Until it knows: what lies there has a leader that serves nobody. */
     offline->again.fired = tell_again;
     loop_timer_start(broker->env.controller, &offline->again,
-                     loop_now_ns(broker->env.controller) + DIRS_OFFLINE_RETRY_MS * INT64_C(1000000));
+                     loop_now_ns(broker->env.controller) + DIRS_RETRY_MS * INT64_C(1000000));
 }
 
 /* All that have failed so far: what is told again changes nothing. */

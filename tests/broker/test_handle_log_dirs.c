@@ -244,6 +244,28 @@ START_TEST(a_failed_directory_is_told_of_until_the_controller_knows)
 }
 END_TEST
 
+/* Nor is a new partition's place forgotten when the controller does not take word of it. */
+START_TEST(a_place_is_told_until_the_controller_knows)
+{
+    struct uuid topic;
+    int64_t epoch = 0;
+
+    begin(25, 2);
+    epoch = atomic_load(&world.node.broker->broker_epoch);
+    atomic_store(&world.node.broker->broker_epoch, epoch + 1000);
+    topic = node_create_topic(&world, "a", 6, NULL);
+    node_world_pass(&world, 3000);
+    for (int life = 0; life < 2; life++) {
+        for (int32_t i = 0; i < 6; i++)
+            ck_assert_int_eq(dir_assign_is_told(shard_hosted(shard_home(world.node.broker, topic, i), topic, i)),
+                             life == 1);
+        atomic_store(&world.node.broker->broker_epoch, epoch);
+        node_world_pass(&world, 2000);
+    }
+    node_world_end(&world);
+}
+END_TEST
+
 /* So is one that fails during the start, when the node has registered it as sound. */
 START_TEST(a_directory_that_fails_in_the_start_is_told_of)
 {
@@ -344,5 +366,5 @@ END_TEST
 
 RUN_TESTS("broker/log_dirs", a_start_without_a_directory, without_the_directory_of_the_metadata_the_node_ends,
           a_failed_directory_leaves_the_others_serving, a_failed_directory_is_told_of_until_the_controller_knows,
-          a_directory_that_fails_in_the_start_is_told_of, new_partitions_go_where_the_fewest_are,
-          only_what_is_asked_is_told_and_once)
+          a_place_is_told_until_the_controller_knows, a_directory_that_fails_in_the_start_is_told_of,
+          new_partitions_go_where_the_fewest_are, only_what_is_asked_is_told_and_once)
