@@ -145,7 +145,7 @@ static void found_take(struct hosted *hosted, const struct choice *choice, struc
         hosted->resume_to = (int32_t)choice->unfinished->dir;
 }
 
-/* Of a partition that is not there. False: it is, in a directory that this node has not got any more. */
+/* Of a partition that is not there. False: it is, or may be, in a directory that this node has not got any more. */
 static bool new_dir_find(struct shard *shard, const struct image_topic *topic, int32_t index, uint32_t *at)
 {
     struct broker *broker = shard->broker;
@@ -162,6 +162,9 @@ static bool new_dir_find(struct shard *shard, const struct image_topic *topic, i
         atomic_fetch_add(&broker->dirs[i].partitions, 1);
         return true;
     }
+    /* One that was there before this start and is nowhere to be seen may lie where nobody can look now. */
+    if (!shard->serving && broker->absent_count > 0)
+        return false;
     if (is_wished && !shard->dirs[wished].failed) {
         *at = wished;
         atomic_fetch_add(&broker->dirs[wished].partitions, 1);

@@ -582,6 +582,46 @@ START_TEST(what_lies_elsewhere_is_not_made_up_for)
 }
 END_TEST
 
+/* The same where the metadata do not know yet in which directory the partition lies. */
+START_TEST(what_may_lie_elsewhere_is_not_made_anew)
+{
+    uint32_t tried = 0;
+
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct uuid topic;
+
+        begin(seed, NULL);
+        (void)node_create_topic(&world, "b", 1, NULL); /* in the first one; the next goes elsewhere */
+        node_world_pass(&world, 100);
+        topic = node_create_topic(&world, "a", 1, NULL);
+        while (sim_fs_peek(&world.disk, "/data/a-0/partition.metadata").size == 0 &&
+               sim_fs_peek(&world.disk, "/more/a-0/partition.metadata").size == 0 &&
+               sim_fs_peek(&world.disk, "/last/a-0/partition.metadata").size == 0)
+            ck_assert(sim_step(&world.sim, INT64_MAX));
+        if (dir_of(topic, 0) != 1 || is_told(topic, 0, 1)) {
+            node_world_end(&world);
+            continue;
+        }
+        tried++;
+        sim_node_kill(&world.node, false);
+        sim_fs_set_fault(&world.disk, SIM_FS_FAIL, SIM_FS_LOCK, 2, ERR_IO); /* /data, then /more */
+        world.node.silent = true;
+        sim_node_start(&world.node);
+        world.node.silent = false;
+        ck_assert_uint_eq(world.node.broker->dir_count, 2);
+        node_world_pass(&world, 1000);
+        ck_assert_ptr_null(hosted_of(topic, 0));
+        sim_node_stop(&world.node);
+        sim_node_start(&world.node);
+        produce(topic, 0, 0, 3);
+        ck_assert_uint_eq(dir_of(topic, 0), 1);
+        await_dir(topic, 0, 1);
+        node_world_end(&world);
+    }
+    ck_assert_uint_gt(tried, 0);
+}
+END_TEST
+
 /* Every home hears of a wish, one of them has the partition. */
 START_TEST(wishes_are_forgotten_once_it_is_there)
 {
@@ -662,5 +702,5 @@ END_TEST
 RUN_TESTS("handle_alter_log_dirs", bad_requests_are_refused, a_move_is_seen_replaced_and_ended,
           moves_go_on_after_a_start, a_partition_to_come_has_its_place, a_kill_leaves_it_in_one_place,
           of_two_the_metadata_choose, of_two_that_the_metadata_do_not_name_none_is_served, a_topic_goes_while_it_moves,
-          a_target_that_fails, what_lies_elsewhere_is_not_made_up_for, an_origin_that_fails,
-          wishes_are_forgotten_once_it_is_there, so_many_wishes, all_directories_are_told)
+          a_target_that_fails, what_lies_elsewhere_is_not_made_up_for, what_may_lie_elsewhere_is_not_made_anew,
+          an_origin_that_fails, wishes_are_forgotten_once_it_is_there, so_many_wishes, all_directories_are_told)
