@@ -183,12 +183,12 @@ static void timer_fired(struct loop_timer *timer)
     if (now >= flush_due_ns(log))
         log_sync_go_on(log);
     if (log_is_awake(log) && !log->giving_back && now >= log->awake->last_use_ns + idle_ns(log)) {
-        if (!log_is_at_rest(log))
-            log_use(log);
-        else if (log->awake->open_files > 0)
+        if (log_is_at_rest(log) && log->awake->open_files > 0)
             log_files_give_back(log);
-        else
+        if (log_is_at_rest(log) && !log->giving_back)
             log_sleep(log);
+        if (log_is_awake(log) && !log->giving_back) /* something has need of it: asked again when it idles anew */
+            log_use(log);
     }
     if (now >= log_removal_due_ns(log))
         log_removal_timer_fired(log);

@@ -452,10 +452,13 @@ static void pause_over(struct loop_timer *timer)
 {
     struct log_moving *moving = LIST_ENTRY(timer, struct log_moving, pause);
 
-    if (moving->stage == MOVE_NOTE)
-        journal_note_cancel(&moving->note, ERR_NO_SPACE); /* the log is held no longer than that for want of room */
-    else
+    if (moving->stage != MOVE_NOTE) {
         step(moving);
+        return;
+    }
+    /* One that is being written cannot be taken back, but may have to wait once more. */
+    loop_timer_start(moving->log->env->loop, &moving->pause, loop_now_ns(moving->log->env->loop) + MOVE_NOTE_NS_MAX);
+    journal_note_cancel(&moving->note, ERR_NO_SPACE); /* the log is held no longer than that for want of room */
 }
 
 static void wait(struct log_moving *moving)

@@ -493,9 +493,13 @@ static bool anchor_is_due(const struct partition_log *log)
 
 struct log_sync_job *log_sync_job_new(struct partition_log *log)
 {
-    enum log_sync_kind kind = anchor_is_due(log) ? LOG_SYNC_ANCHOR : LOG_SYNC_PLAIN;
-    struct log_sync_job *job = mem_calloc(1, sizeof(*job));
+    enum log_sync_kind kind = LOG_SYNC_PLAIN;
+    struct log_sync_job *job = NULL;
 
+    if (log_wake(log) != ERR_OK) /* one that sleeps has all synced, but a journal file may wait to be told so */
+        return NULL;
+    kind = anchor_is_due(log) ? LOG_SYNC_ANCHOR : LOG_SYNC_PLAIN;
+    job = mem_calloc(1, sizeof(*job));
     if (job == NULL || log_sync_plan_make(log, kind, &job->plan) != ERR_OK) {
         mem_free(job);
         log_syncs_fail(log, ERR_NOMEM);

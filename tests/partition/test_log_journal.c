@@ -10,6 +10,7 @@
 #include "move_world.h"
 #include "partition/journal.h"
 #include "partition/journal_replay.h"
+#include "partition/log_internal.h"
 #include "partition/log_moving.h"
 #include "partition/partition_limits.h"
 #include "run_tests.h"
@@ -294,5 +295,44 @@ START_TEST(a_note_without_room)
 }
 END_TEST
 
+/* The segments of a log that sleeps are synced already: the journal may ask it all the same. */
+START_TEST(a_journal_asks_a_log_that_sleeps)
+{
+    struct partition_log_spec second_spec;
+    struct partition_log *log = NULL;
+    struct partition_log *second = NULL;
+    struct closed closed = {.op.done = was_closed};
+
+    world_begin(&world, 1);
+    journal_begin(NULL);
+    second_spec = world.spec;
+    second_spec.partition = 1;
+    second_spec.config.flush_messages = 1;
+    ck_assert_int_eq(partition_log_open(&world.env, &second_spec, &second, NULL), ERR_OK);
+    partition_log_adopt(second);
+    world.spec.config.flush_messages = 100;
+    log = world_log(&world);
+    for (int i = 0; i < 3; i++) { /* the journal has a file */
+        (void)world_append(&world, second, &(struct batch_make){.value_bytes = 10});
+        ck_assert_int_eq(world_sync(&world, second), ERR_OK);
+    }
+    (void)world_append(&world, log, &(struct batch_make){.value_bytes = 10});
+    ck_assert_int_eq(world_sync(&world, log), ERR_OK);
+    world_pass(&world, INT64_C(5000000000));
+    (void)world_append(&world, log, &(struct batch_make){.value_bytes = 10});
+    world_pass(&world, 3 * PARTITION_IDLE_NS);
+    ck_assert(!log_is_awake(log));
+    for (int i = 0; i < 400; i++) {
+        (void)world_append(&world, second, &(struct batch_make){.value_bytes = 3000});
+        ck_assert_int_eq(world_sync(&world, second), ERR_OK);
+    }
+    partition_log_close(second, &closed.op);
+    world_run(&world, &closed.done);
+    world_close(&world, log);
+    world_journal_close(&world);
+    world_end(&world);
+}
+END_TEST
+
 RUN_TESTS("log_journal", a_group_that_fills_ends_with_its_journal, a_start_over_what_is_not_synced,
-          a_move_does_not_wait_for_itself, a_note_without_room)
+          a_move_does_not_wait_for_itself, a_note_without_room, a_journal_asks_a_log_that_sleeps)

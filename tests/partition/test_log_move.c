@@ -364,6 +364,28 @@ START_TEST(another_program_makes_the_mark_history)
 }
 END_TEST
 
-RUN_TESTS("log_move", all_of_it_goes_along, a_producer_goes_on, it_serves_meanwhile, a_cut_log_is_copied_anew,
-          it_may_end, a_slow_one_ends_with_the_log, a_slow_one_is_cancelled_at_once, it_comes_back,
-          another_program_makes_the_mark_history)
+/* A move of a log that nobody uses may pause for its rate longer than a log takes to idle: that costs a timer a minute,
+ * and not a turn of the loop after the other. */
+START_TEST(a_paused_one_does_not_spin)
+{
+    struct partition_log *log = NULL;
+    uint64_t steps = 0;
+
+    move_world_begin(&world, &other, 1, false);
+    log = world_log(&world);
+    move_world_fill(&world, log);
+    ck_assert_int_eq(world_sync(&world, log), ERR_OK);
+    moving = (struct moving_op){.bytes_per_second = 100};
+    move_world_start(&world, log, &other, &moving);
+    for (; !moving.done; steps++) {
+        ck_assert(sim_step(&world.sim, INT64_MAX));
+        ck_assert_uint_lt(steps, 2000);
+    }
+    world_close(&world, log);
+    world_end(&world);
+}
+END_TEST
+
+RUN_TESTS("log_move", a_paused_one_does_not_spin, all_of_it_goes_along, a_producer_goes_on, it_serves_meanwhile,
+          a_cut_log_is_copied_anew, it_may_end, a_slow_one_ends_with_the_log, a_slow_one_is_cancelled_at_once,
+          it_comes_back, another_program_makes_the_mark_history)
