@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -10,6 +11,7 @@
 #include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -443,6 +445,31 @@ static enum err real_sync_all(struct fs_file *file)
     return syncfs(fd_of(file)) == 0 ? ERR_OK : failed();
 }
 
+static bool kernel_is_5_8(void)
+{
+    struct utsname names;
+    unsigned long major;
+    unsigned long minor;
+    char *end;
+
+    if (uname(&names) != 0)
+        return false;
+    major = strtoul(names.release, &end, 10);
+    if (end == names.release || *end != '.')
+        return false;
+    minor = strtoul(end + 1, NULL, 10); /* 0 where there is none: an old kernel by the same token */
+    return major > 5 || (major == 5 && minor >= 8);
+}
+
+static bool real_sync_all_tells(struct fs_file *file)
+{
+    struct statfs info;
+
+    if (!kernel_is_5_8() || fstatfs(fd_of(file), &info) != 0)
+        return false;
+    return info.f_type == EXT4_SUPER_MAGIC || info.f_type == XFS_SUPER_MAGIC || info.f_type == BTRFS_SUPER_MAGIC;
+}
+
 static enum err real_set_mtime(struct fs_file *file, int64_t mtime_ms)
 {
     struct timespec times[2] = {
@@ -515,6 +542,7 @@ static const struct fs_ops real_ops = {
     .forget_cached = real_forget_cached,
     .sync = real_sync,
     .sync_all = real_sync_all,
+    .sync_all_tells = real_sync_all_tells,
     .set_mtime = real_set_mtime,
     .size = real_size,
     .boot_id = real_boot_id,
@@ -522,26 +550,9 @@ static const struct fs_ops real_ops = {
     .close = real_close,
 };
 
-/* Linux 5.8: "vfs: track per-sb writeback errors and report them to syncfs". */
-static bool syncfs_tells(void)
-{
-    struct utsname names;
-    unsigned long major;
-    unsigned long minor;
-    char *end;
-
-    if (uname(&names) != 0)
-        return false;
-    major = strtoul(names.release, &end, 10);
-    if (end == names.release || *end != '.')
-        return false;
-    minor = strtoul(end + 1, NULL, 10); /* 0 where there is none: an old kernel by the same token */
-    return major > 5 || (major == 5 && minor >= 8);
-}
-
 void fs_init_real(struct fs *fs)
 {
-    *fs = (struct fs){.ops = &real_ops, .sync_all_tells = syncfs_tells()};
+    *fs = (struct fs){.ops = &real_ops};
 }
 
 void fs_fill_standard_descriptors(void)

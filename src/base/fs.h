@@ -76,6 +76,7 @@ struct fs_ops {
     void (*forget_cached)(struct fs_file *file, uint64_t position, uint64_t size);
     enum err (*sync)(struct fs_file *file);
     enum err (*sync_all)(struct fs_file *file);
+    bool (*sync_all_tells)(struct fs_file *file);
     enum err (*set_mtime)(struct fs_file *file, int64_t mtime_ms);
     enum err (*size)(struct fs_file *file, uint64_t *size);
     struct uuid (*boot_id)(struct fs *fs);
@@ -85,7 +86,6 @@ struct fs_ops {
 
 struct fs {
     const struct fs_ops *ops;
-    bool sync_all_tells; /* fs_sync_all tells of what could not be written (Linux 5.8) */
 };
 
 /* POSIX files. */
@@ -222,11 +222,19 @@ MUST_CHECK static inline enum err fs_sync(struct fs_file *file)
 }
 
 /* The same of everything on the file system that the file lies on, names too: what was written since the file was
- * opened and could not be put there is ERR_IO, once for each open file, where fs->sync_all_tells. One such call costs
+ * opened and could not be put there is ERR_IO, once for each open file, where fs_sync_all_tells. One such call costs
  * less than thousands of the others, and waits for what other programs have written there, too. */
 MUST_CHECK static inline enum err fs_sync_all(struct fs_file *file)
 {
     return file->fs->ops->sync_all(file);
+}
+
+/* fs_sync_all on the file's file system is as good as fs_sync of each file: it reaches stable storage, and tells of
+ * what could not be written. Linux 5.8 ("vfs: track per-sb writeback errors and report them to syncfs") on file systems
+ * that are known to; FUSE, for one, does not pass the call on. */
+static inline bool fs_sync_all_tells(struct fs_file *file)
+{
+    return file->fs->ops->sync_all_tells(file);
 }
 
 /* When it was last written, as fs_stat gives it: for a file that takes another's place. */

@@ -148,13 +148,19 @@ static enum err make_sync_group(struct broker *broker, struct broker_dir *dir, s
 
 enum err broker_make_sync_groups(struct broker *broker, char message[BROKER_MESSAGE_CHARS])
 {
-    for (uint32_t i = 0; broker->env.fs->sync_all_tells && i < broker->dir_count; i++)
+    broker->sync_all_tells = true;
+    for (uint32_t i = 0; i < broker->dir_count; i++) {
+        if (!log_dir_sync_all_tells(broker->dirs[i].dir)) {
+            broker->sync_all_tells = false;
+            continue;
+        }
         for (uint32_t j = 0; j < broker->env.reactor_count; j++) {
             enum err err = make_sync_group(broker, &broker->dirs[i], &broker->shards[j].envs[i]);
 
             if (err != ERR_OK)
                 return broker_dir_complain(message, err, broker->dirs[i].path, "");
         }
+    }
     return ERR_OK;
 }
 

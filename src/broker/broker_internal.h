@@ -124,6 +124,7 @@ struct broker {
     uint32_t dir_count;
     const char *absent[BROKER_LOG_DIRS_MAX]; /* of log.dirs, that the start could not use: in dirs_text */
     uint32_t absent_count;
+    bool sync_all_tells; /* of each of them: many logs may be synced by one call */
     uint32_t metadata_dir;
     struct partition_note *kept; /* what the checkpoint files go on to say of the partitions' directories that are kept,
                                     and not loaded; constant once the partitions are the metadata's */

@@ -244,7 +244,7 @@ static void deletions_ended(void *context)
     settle(shard);
 }
 
-/* So many that syncing each for itself would take longer than syncing all at once. */
+/* So many that syncing each for itself would take longer than syncing all at once, where that is as good. */
 static bool many_need_sync(const struct shard *shard)
 {
     uint32_t count = 0;
@@ -252,7 +252,7 @@ static bool many_need_sync(const struct shard *shard)
 
     for (uint32_t cursor = 0; map_next(&shard->hosted, &cursor, NULL, &value);)
         count += partition_needs_final_sync(((struct hosted *)value)->partition);
-    return count >= shard->broker->env.sync_all_partitions;
+    return shard->broker->sync_all_tells && count >= shard->broker->env.sync_all_partitions;
 }
 
 void shard_close(struct shard *shard, void (*settled)(struct shard *shard))

@@ -129,6 +129,11 @@ const char *log_dir_path(const struct log_dir *dir)
     return dir->path;
 }
 
+bool log_dir_sync_all_tells(const struct log_dir *dir)
+{
+    return fs_sync_all_tells(dir->lock);
+}
+
 enum err log_dir_sync_all(struct log_dir *dir)
 {
     return fs_sync_all(dir->lock) == ERR_OK ? ERR_OK : ERR_IO;

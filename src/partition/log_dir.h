@@ -35,6 +35,8 @@ void log_dir_close(struct log_dir *dir);
 const char *log_dir_path(const struct log_dir *dir);
 /* Everything on its file system, as fs_sync_all; ERR_IO is final for the directory. */
 MUST_CHECK enum err log_dir_sync_all(struct log_dir *dir);
+/* That call is as good as a sync of each file: fs_sync_all_tells. */
+bool log_dir_sync_all_tells(const struct log_dir *dir);
 /* A file on it, opened for somebody else's fs_sync_all. */
 MUST_CHECK enum err log_dir_open_to_sync(struct log_dir *dir, struct fs_file **file);
 
