@@ -357,6 +357,8 @@ static void run(uint64_t seed)
     world.spec.config.segment_bytes = 26000 + (int64_t)draw(60000);
     world.spec.config.index_interval_bytes = 1 + (int32_t)draw(5000);
     world.env.limits.anchor_bytes = 1 + (int64_t)draw(50000);
+    if (seed % 2 == 0) /* it sleeps whenever it can */
+        world.env.limits.idle_ns = 1 + (int64_t)(seed % 7) * 5000000;
     log = world_log(&world);
     for (int step = 0; step < STEPS; step++) {
         switch (draw(20)) {

@@ -445,6 +445,8 @@ static void run(uint64_t seed)
     world.spec.config.file_delete_delay_ms = draw(2) * 1000;
     world.spec.config.delete_retention_ms = draw(2) * 1000000;
     world.env.limits.anchor_bytes = 1 + draw(5000);
+    if (seed % 2 == 0) /* it sleeps whenever it can */
+        world.env.limits.idle_ns = 1 + (int64_t)(seed % 7) * 5000000;
     end_offset = start_offset = floor_offset = touched_offset = 0;
     cleaning_is_running = false;
     for (int i = 0; i < PRODUCERS; i++)
