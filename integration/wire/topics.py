@@ -387,3 +387,39 @@ def test_producer_ids(env):
         env.see("with an id of its own", (reply["ErrorCode"], reply["ProducerEpoch"]))
         reply = c.call("InitProducerId", 4, {"TransactionalId": "", "TransactionTimeoutMs": 60000})
         env.see("empty transactional id", reply["ErrorCode"], 42)
+
+
+def test_no_time_at_all(env):
+    """A timeout of 0 or less is over before the controller comes to it: each entry is timed out, whatever else is wrong
+    with it, and nothing is done."""
+    topic, bad = {"NumPartitions": 1, "ReplicationFactor": 1}, {"NumPartitions": 0, "ReplicationFactor": 1}
+    with client(env) as c:
+        kept = c.create()
+        for timeout in (0, -1, -2147483648):
+            for validate_only in (False, True):
+                made = c.call("CreateTopics", 7, {"timeoutMs": timeout, "validateOnly": validate_only, "Topics": [
+                    {"Name": name, **how} for name, how in (
+                        ("no-time", topic), (kept, topic), ("a b", topic), ("bad", bad), ("two", topic), ("two", topic))]})
+                env.see(f"create in {timeout} ms", sorted(
+                    (result["Name"].replace(kept, "kept"), result["ErrorCode"], result["NumPartitions"])
+                    for result in made["Topics"]), [(name, 7, -1) for name in ("a b", "bad", "kept", "no-time", "two", "two")])
+                grown = c.call("CreatePartitions", 3, {"TimeoutMs": timeout, "ValidateOnly": validate_only, "Topics": [
+                    {"Name": name, "Count": 3} for name in (kept, "missing", "two", "two")]})
+                env.see(f"grow in {timeout} ms", sorted(
+                    (result["Name"].replace(kept, "kept"), result["ErrorCode"]) for result in grown["Results"]),
+                    [("kept", 7), ("missing", 7), ("two", 7), ("two", 7)])
+            for version, named in ((5, {"TopicNames": [kept, "missing", "two", "two"]}), (6, {"Topics": [
+                    {"Name": kept}, {"Name": "missing"}, {"Name": "two"}, {"Name": "two"}, {"TopicId": c.ids[kept]},
+                    {"TopicId": bytes(range(16))}, {"Name": kept, "TopicId": c.ids[kept]}]})):
+                gone = c.call("DeleteTopics", version, {"TimeoutMs": timeout, **named})["Responses"]
+                env.see(f"delete v{version} in {timeout} ms", [result["ErrorCode"] for result in gone], [7] * len(gone))
+                env.see(f"delete v{version}: entries", sorted(
+                    ((result["Name"] or "").replace(kept, "kept"), any(result.get("TopicId", b"")))
+                    for result in gone))
+            env.see("nothing asked", [c.call(api, version, {"Topics": [], key: timeout})[results] for
+                                      api, version, key, results in (("CreateTopics", 7, "timeoutMs", "Topics"),
+                                                                     ("CreatePartitions", 3, "TimeoutMs", "Results"),
+                                                                     ("DeleteTopics", 6, "TimeoutMs", "Responses"))],
+                    [[], [], []])
+        env.see("partitions", len(c.metadata([kept])[kept]["Partitions"]), 1)
+        env.see("made", exists(c, "no-time"), False)

@@ -9,6 +9,13 @@
 
 static const struct bytes cluster_name = {(const uint8_t *)"kafka-cluster", sizeof("kafka-cluster") - 1};
 
+/* Whether the time for it is over before the controller comes to it: then Apache Kafka looks at no entry, not even for
+ * access, and answers all of them alike. What is decided here at all is decided at once, so no other time runs out. */
+static bool is_too_late(int32_t timeout_ms)
+{
+    return timeout_ms <= 0;
+}
+
 /* What all three are while the controller decides. */
 struct change {
     struct metadata_call ask;
@@ -198,6 +205,10 @@ void handle_create_topics(struct request *request, void *body)
         return;
     }
     for (uint32_t i = 0; i < in->topics_count; i++) {
+        if (is_too_late(in->timeout_ms)) {
+            create->change.errors[i] = ERR_REQUEST_TIMED_OUT;
+            continue;
+        }
         if (!any && !request_may(request, MAY_CREATE, ON_TOPIC, in->topics[i].name)) {
             create->change.errors[i] = ERR_TOPIC_AUTHORIZATION_FAILED;
             continue;
@@ -305,7 +316,7 @@ void handle_delete_topics(struct request *request, void *body)
     }
     for (uint32_t i = 0; i < count; i++) {
         struct delete_topic topic = deletion(request, in, i);
-        enum err err = may_delete(request, &topic);
+        enum err err = is_too_late(in->timeout_ms) ? ERR_REQUEST_TIMED_OUT : may_delete(request, &topic);
 
         removal->change.errors[i] = err;
         if (err != ERR_OK)
@@ -390,6 +401,10 @@ void handle_create_partitions(struct request *request, void *body)
         return;
     }
     for (uint32_t i = 0; i < in->topics_count; i++) {
+        if (is_too_late(in->timeout_ms)) {
+            growth->change.errors[i] = ERR_REQUEST_TIMED_OUT;
+            continue;
+        }
         if (!request_may(request, MAY_ALTER, ON_TOPIC, in->topics[i].name)) {
             growth->change.errors[i] = ERR_TOPIC_AUTHORIZATION_FAILED;
             continue;

@@ -188,6 +188,7 @@ enum err node_delete_topic(struct node_world *world, const char *name)
     enum err err = ERR_OK;
 
     delete_topics_request_init(&request);
+    request.timeout_ms = PATIENCE_MS;
     delete_topic_state_init(&topic);
     topic.name = bytes_of_text(name);
     request.topics = &topic;

@@ -9,7 +9,14 @@
 #include "protocol/gen/describe_configs.h"
 #include "protocol/gen/metadata.h"
 
-enum { METADATA_VERSION = 12, CREATE_PARTITIONS_VERSION = 3, DESCRIBE_VERSION = 4, MANY = 60000, SECONDS_MAX = 20 };
+enum {
+    METADATA_VERSION = 12,
+    CREATE_PARTITIONS_VERSION = 3,
+    DESCRIBE_VERSION = 4,
+    MANY = 60000,
+    SECONDS_MAX = 20,
+    TIMEOUT_MS = 1000
+};
 
 static struct node_world world;
 
@@ -113,6 +120,7 @@ START_TEST(many_topics_to_grow_cost_little)
     node_world_begin(&world, 3, 1);
     world.sim.habits.network_run_bytes_max = 1 << 16;
     create_partitions_request_init(&request);
+    request.timeout_ms = TIMEOUT_MS;
     for (int i = 0; i < MANY; i++) {
         create_partitions_topic_init(&topics[i]);
         topics[i].name = bytes_of_text(names[i]);

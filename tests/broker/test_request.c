@@ -16,7 +16,7 @@
 #include "protocol/gen/list_offsets.h"
 #include "protocol/gen/metadata.h"
 
-enum { TOPIC_DENIED = 29, GROUP_DENIED = 30, CLUSTER_DENIED = 31, TRANSACTION_DENIED = 53 };
+enum { TOPIC_DENIED = 29, GROUP_DENIED = 30, CLUSTER_DENIED = 31, TRANSACTION_DENIED = 53, TIMEOUT_MS = 1000 };
 
 static struct node_world world;
 static struct uuid topic;
@@ -207,6 +207,7 @@ START_TEST(topics_may_not_be_changed)
     node_call_end(&call);
 
     delete_topics_request_init(&delete);
+    delete.timeout_ms = TIMEOUT_MS;
     delete_topic_state_init(&gone);
     gone.name = BYTES_LITERAL("t");
     delete.topics = &gone;
@@ -221,6 +222,7 @@ START_TEST(topics_may_not_be_changed)
     node_call_end(&call);
 
     create_partitions_request_init(&grow);
+    grow.timeout_ms = TIMEOUT_MS;
     create_partitions_topic_init(&grown);
     grown.name = BYTES_LITERAL("t");
     grown.count = 9;

@@ -22,6 +22,7 @@ enum {
     VALUE_BYTES_MAX = 2000,
     FETCH_WAIT_MS_MAX = 1500,
     PRODUCE_TIMEOUT_MS = 5000,
+    ADMIN_TIMEOUT_MS = 30 * 1000,
     PATIENCE_SECONDS = 120, /* for any answer */
     READ_SECONDS = 600,     /* for all to be read in the end */
     LEAVE_NS_MAX = 300 * 1000 * 1000,
@@ -323,6 +324,7 @@ static void ask_delete(struct crowd_actor *actor)
     struct delete_topic_state topic;
 
     delete_topics_request_init(&request);
+    request.timeout_ms = ADMIN_TIMEOUT_MS;
     delete_topic_state_init(&topic);
     topic.name = (struct bytes){0};
     topic.topic_id = actor->topic->id;
@@ -338,6 +340,7 @@ static void ask_grow(struct crowd_actor *actor)
     struct create_partitions_topic topic;
 
     create_partitions_request_init(&request);
+    request.timeout_ms = ADMIN_TIMEOUT_MS;
     create_partitions_topic_init(&topic);
     topic.name = topic_name(actor->slot);
     topic.count = (int32_t)actor->count;
