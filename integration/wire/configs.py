@@ -128,6 +128,34 @@ def test_alter_configs_values(env):
             env.see(f"topic {bad[:30]}: message", messages(result))
 
 
+def test_alter_configs_absent(env):
+    """What is wrong with a key or a value is said before that the topic is not there."""
+    with client(env) as c:
+        for label, code, changes in (
+                ("nothing", 3, []), ("good", 3, [("retention.ms", SET, "1")]), ("bad", 40, [("retention.ms", SET, "x")]),
+                ("unknown key", 40, [("no.such.key", SET, "1")]), ("null", 42, [("retention.ms", SET, None)]),
+                ("lags", 40, [("min.compaction.lag.ms", SET, "10"), ("max.compaction.lag.ms", SET, "5")]),
+                ("deleted", 3, [("retention.ms", DELETE, None)]),
+                ("deleted and unknown", 3, [("no.such.key", DELETE, None)]),
+                ("append", 3, [("cleanup.policy", APPEND, "compact")]),
+                ("append nothing", 40, [("cleanup.policy", APPEND, "")]),
+                ("append what is no choice", 40, [("cleanup.policy", APPEND, "x")]),
+                ("append to a number", 40, [("retention.ms", APPEND, "1")]),
+                ("append to what is unknown", 40, [("no.such.key", APPEND, "x")]),
+                ("twice", 42, [("retention.ms", SET, "1"), ("retention.ms", SET, "2")])):
+            for validate_only in (False, True):
+                result = alter(c, (TOPIC, "missing", changes), validate_only=validate_only)
+                env.see(f"{label}, {validate_only}", codes(result), [code])
+                if label != "twice":         # Apache Kafka does not name the key
+                    env.see(f"{label}: message", messages(result))
+                if label == "twice" or any(op != SET for _, op, _ in changes):
+                    continue
+                result = replace(c, (TOPIC, "missing", {key: value for key, _, value in changes}),
+                                 validate_only=validate_only)
+                env.see(f"replace, {label}, {validate_only}", codes(result), [code])
+                env.see(f"replace, {label}: message", messages(result))
+
+
 def test_alter_configs_lists(env):
     """APPEND and SUBTRACT change a list against the value that stands or the default, and nothing but a list."""
     with client(env) as c:

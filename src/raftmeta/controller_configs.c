@@ -181,17 +181,13 @@ static enum err apply_change(struct step *step, struct alter_resource *resource,
     return ERR_OK;
 }
 
-/* Kinds of resources that can be configured here, and names that exist. */
+/* Kinds of resources that can be configured here. */
 static void check_resource(struct step *step, struct alter_resource *resource)
 {
     switch (resource->type) {
     case CONFIG_TOPIC:
-        if (image_topic_by_name(step->image, resource->resource) == NULL)
-            refuse(resource, ERR_UNKNOWN_TOPIC_OR_PARTITION,
-                   step_message(step, "The topic '%.*s' does not exist.", BYTES_PRINTF(resource->resource)));
-        break;
     case CONFIG_BROKER:
-        break; /* ids are the broker side's to check: it knows which it serves */
+        break; /* topics: check_exists; broker ids are the broker side's to check: it knows which it serves */
     case CONFIG_CLIENT_METRICS:
     case CONFIG_GROUP:
         if (resource->resource.size == 0)
@@ -202,6 +198,14 @@ static void check_resource(struct step *step, struct alter_resource *resource)
         refuse(resource, ERR_INVALID_REQUEST, step_message(step, "Unknown resource type %d.", resource->type));
         break;
     }
+}
+
+/* After all else, as in Apache Kafka: what is wrong with a key or a value is said of an absent topic too. */
+static void check_exists(struct step *step, struct alter_resource *resource)
+{
+    if (resource->type == CONFIG_TOPIC && image_topic_by_name(step->image, resource->resource) == NULL)
+        refuse(resource, ERR_UNKNOWN_TOPIC_OR_PARTITION,
+               step_message(step, "The topic '%.*s' does not exist.", BYTES_PRINTF(resource->resource)));
 }
 
 static void check_size(struct alter_resource *resource, uint32_t count)
@@ -321,6 +325,8 @@ static enum err alter_one(struct step *step, struct alter_resource *resource, bo
         check_size(resource, draft.count);
     if (err == ERR_OK && resource->err == ERR_OK)
         check_draft(step, resource, &draft);
+    if (err == ERR_OK && resource->err == ERR_OK)
+        check_exists(step, resource);
     if (err != ERR_OK || resource->err != ERR_OK)
         return err;
     return add_differences(step, resource, before, &draft);

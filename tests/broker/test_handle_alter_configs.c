@@ -146,6 +146,18 @@ START_TEST(each_resource_has_its_own_answer)
 }
 END_TEST
 
+/* As Apache Kafka does it: what is wrong with a key or a value is said before that there is no such topic. */
+START_TEST(a_bad_change_is_told_before_an_absent_topic)
+{
+    node_world_begin(&world, 13, 1);
+    ck_assert_int_eq(alter(TOPIC, "missing", "retention.ms", "x"), ERR_INVALID_CONFIG);
+    ck_assert_int_eq(alter(TOPIC, "missing", "no.such.key", "5"), ERR_INVALID_CONFIG);
+    ck_assert_int_eq(alter(TOPIC, "missing", "retention.ms", "5"), ERR_UNKNOWN_TOPIC_OR_PARTITION);
+    ck_assert_int_eq(alter(TOPIC, "missing", "no.such.key", NULL), ERR_UNKNOWN_TOPIC_OR_PARTITION);
+    node_world_end(&world);
+}
+END_TEST
+
 static bool nothing_is_allowed(void *context, const struct request *request, enum operation operation,
                                enum resource_type type, struct bytes name)
 {
@@ -238,4 +250,5 @@ START_TEST(many_are_described_in_turns)
 END_TEST
 
 RUN_TESTS("broker/alter_configs", a_change_is_in_force_when_it_is_answered, a_nodes_own_settings_change_on_every_loop,
-          each_resource_has_its_own_answer, who_may_not_is_told_so, a_request_has_a_size, many_are_described_in_turns)
+          each_resource_has_its_own_answer, a_bad_change_is_told_before_an_absent_topic, who_may_not_is_told_so,
+          a_request_has_a_size, many_are_described_in_turns)
