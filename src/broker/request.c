@@ -1,11 +1,15 @@
 #include "broker/request.h"
 
+#include <stdio.h>
+
 #include "base/assert.h"
 #include "base/mem.h"
 #include "broker/broker_internal.h"
 #include "broker/client.h"
 #include "broker/handlers.h"
 #include "protocol/frame.h"
+
+enum { WHY_CHARS = 160 }; /* of the line that says why a connection was closed */
 
 static void free_request(struct request *request)
 {
@@ -160,23 +164,22 @@ static bool is_served(const struct api *api, const struct listener *listener)
 static void refuse(struct shard *shard, struct exchange *exchange, const struct request_header *header,
                    const struct wire_reader *reader, enum err err)
 {
+    char why[WHY_CHARS];
+
     if (err == ERR_NOMEM) { /* no reply without memory either */
         exchange_close(exchange, "no memory for the request");
         return;
     }
     assert(err_fate(err) == FATE_CLOSE);
     if (err == ERR_MALFORMED)
-        log_line_rated(&shard->broker->log, &shard->broker->bad_requests, LOG_WARN,
-                       "request closed its connection: malformed api=%d version=%d position_bytes=%zu wanted_bytes=%zu "
-                       "left_bytes=%zu peer=%s",
-                       header->request_api_key, header->request_api_version, wire_reader_position(reader),
-                       reader->wanted, reader->left, connection_peer(exchange->connection)->host);
+        (void)snprintf(why, sizeof(why), "%s api=%d version=%d position_bytes=%zu wanted_bytes=%zu left_bytes=%zu",
+                       err_text(err), header->request_api_key, header->request_api_version,
+                       wire_reader_position(reader), reader->wanted, reader->left);
     else
-        log_line_rated(&shard->broker->log, &shard->broker->bad_requests, LOG_WARN,
-                       "request closed its connection: not served api=%d version=%d peer=%s", header->request_api_key,
-                       header->request_api_version, connection_peer(exchange->connection)->host);
+        (void)snprintf(why, sizeof(why), "%s api=%d version=%d", err_text(err), header->request_api_key,
+                       header->request_api_version);
     broker_metrics_refuse(shard->broker->metrics, shard->metrics);
-    exchange_close(exchange, err_text(err));
+    exchange_close(exchange, why);
 }
 
 static struct request *request_new(struct shard *shard, struct connection *connection, struct exchange *exchange,

@@ -159,7 +159,7 @@ void exchange_reply(struct exchange *exchange, const struct slice *slices, uint3
 /* Ends it without a reply (Produce with acks=0). The exchange is gone. */
 void exchange_finish_silent(struct exchange *exchange);
 /* Ends it and the connection: requests before it are answered first, those behind it are dropped (trap B013). The
- * exchange is gone. why: for the log line; a literal. */
+ * exchange is gone. why: for the one log line there is of it, read within the call. */
 void exchange_close(struct exchange *exchange, const char *why);
 /* Gives the frame's memory back early, right after an append. */
 void exchange_free_frame(struct exchange *exchange);

@@ -30,7 +30,7 @@ START_TEST(every_request_counts_once)
 }
 END_TEST
 
-/* Traps B013, B014: what is not served closes its connection, and only that. */
+/* Traps B013, B014: what is not served closes its connection, and only that; one line says so. */
 START_TEST(what_is_not_served_counts_as_refused)
 {
     struct add_partitions_to_txn_request request;
@@ -39,10 +39,12 @@ START_TEST(what_is_not_served_counts_as_refused)
     node_world_begin(&world, 32, 2);
     add_partitions_to_txn_request_init(&request);
     ck_assert_ptr_null(api_find(API_ADD_PARTITIONS_TO_TXN));
+    node_hear(&world, " WARN ");
     ck_assert_ptr_null(node_ask(&world, 1, &add_partitions_to_txn_request_message, &request,
                                 &add_partitions_to_txn_response_message, 4, &call));
     node_call_end(&call);
     ck_assert_uint_eq(broker_metrics_refused(world.node.broker->metrics), 1);
+    ck_assert_msg(world.heard_count == 1 && strstr(world.heard, " api=24 version=4 ") != NULL, "%s", world.heard);
     node_world_end(&world);
 }
 END_TEST
