@@ -214,25 +214,29 @@ static bool begins_with(struct bytes text, struct bytes with)
     return text.size >= with.size && memcmp(text.data, with.data, with.size) == 0;
 }
 
+static bool is_port(struct bytes text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (text.data[i] < '0' || text.data[i] > '9')
+            return false;
+    return true;
+}
+
 /* "127.0.0.1:9097", "localhost", "[::1]:9097". */
 static bool is_loopback_name(struct bytes host)
 {
-    size_t size = host.size;
+    const uint8_t *end = host.size == 0 ? NULL : memchr(host.data, host.data[0] == '[' ? ']' : ':', host.size);
+    struct bytes name = end == NULL ? host : bytes_of(host.data, (size_t)(end - host.data) + (*end == ']'));
+    struct bytes port = bytes_of(host.data + name.size, host.size - name.size);
 
-    for (size_t i = 0; i < host.size && host.data[0] != '['; i++)
-        if (host.data[i] == ':') {
-            size = i;
-            break;
-        }
-    if (host.size > 0 && host.data[0] == '[')
-        return begins_with(host, BYTES_LITERAL("[::1]"));
-    host.size = size;
-    if (same_word(host, BYTES_LITERAL("localhost")))
-        return true;
-    if (!begins_with(host, BYTES_LITERAL("127.")))
+    if (port.size > 0 && (port.data[0] != ':' || !is_port(bytes_of(port.data + 1, port.size - 1))))
         return false;
-    for (size_t i = 0; i < host.size; i++)
-        if (host.data[i] != '.' && (host.data[i] < '0' || host.data[i] > '9'))
+    if (bytes_equal(name, BYTES_LITERAL("[::1]")) || same_word(name, BYTES_LITERAL("localhost")))
+        return true;
+    if (!begins_with(name, BYTES_LITERAL("127.")))
+        return false;
+    for (size_t i = 0; i < name.size; i++)
+        if (name.data[i] != '.' && (name.data[i] < '0' || name.data[i] > '9'))
             return false;
     return true;
 }

@@ -51,7 +51,8 @@ static void asked(void *context, struct http_exchange *exchange, struct bytes pa
         http_reply(exchange, 200, BYTES_LITERAL("{}"));
 }
 
-static void world_begin(uint64_t seed)
+/* host: the server's; NULL: the simulation's own choice. */
+static void world_begin_at(uint64_t seed, const char *host)
 {
     struct http_server_spec spec = {.asked = asked};
 
@@ -59,6 +60,8 @@ static void world_begin(uint64_t seed)
     sim_init(&world.sim, seed);
     sim_network_init(&world.network, &world.sim);
     world.host = sim_host_add(&world.network);
+    if (host != NULL)
+        (void)snprintf(world.host->name, sizeof(world.host->name), "%s", host);
     world.peer = sim_host_add(&world.network);
     world.loop = sim_loop_new(&world.sim, "http", 0);
     world.peer_loop = sim_loop_new(&world.sim, "peer", 0);
@@ -66,6 +69,11 @@ static void world_begin(uint64_t seed)
     spec.loop = world.loop;
     spec.address.port = 9097;
     ck_assert_int_eq(http_server_new(&spec, &world.bound, &world.server), ERR_OK);
+}
+
+static void world_begin(uint64_t seed)
+{
+    world_begin_at(seed, NULL);
 }
 
 static void was_stopped(void *context)
@@ -174,6 +182,37 @@ START_TEST(requests)
         ck_assert_str_eq(world.path, "/x?y=%20z");
         world_end();
     }
+}
+END_TEST
+
+/* A page in a browser must not read the server by a name that its owner lets point here (DNS rebinding). */
+START_TEST(names_over_loopback)
+{
+    static const struct {
+        const char *host;
+        const char *status;
+    } cases[] = {
+        {"localhost", "200"},      {"LocalHost:9097", "200"},
+        {"127.0.0.1", "200"},      {"127.1.2.3:9097", "200"},
+        {"[::1]", "200"},          {"[::1]:9097", "200"},
+        {"localhost:", "200"},     {"", "403"},
+        {"evil.example", "403"},   {"[::1]evil.example", "403"},
+        {"[::1].evil", "403"},     {"[::1]:80.evil", "403"},
+        {"[::11]", "403"},         {"[::1", "403"},
+        {"localhost.evil", "403"}, {"localhost:x", "403"},
+        {"127.0.0.1.evil", "403"}, {"127.0.0.1:evil", "403"},
+        {"[127.0.0.1]", "403"},
+    };
+
+    world_begin_at(8, "127.0.0.1");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[128];
+        int size = snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", cases[i].host);
+        const char *answer = answer_to(text, (size_t)size);
+
+        ck_assert_msg(strncmp(answer + 9, cases[i].status, 3) == 0, "%s -> %s", cases[i].host, answer);
+    }
+    world_end();
 }
 END_TEST
 
@@ -297,4 +336,5 @@ START_TEST(gone_meanwhile)
 }
 END_TEST
 
-RUN_TESTS("http_server", requests, what_is_none, the_largest_request, silence_ends, a_crowd, gone_meanwhile)
+RUN_TESTS("http_server", requests, names_over_loopback, what_is_none, the_largest_request, silence_ends, a_crowd,
+          gone_meanwhile)
