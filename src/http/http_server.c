@@ -9,7 +9,7 @@
 
 #define NS_PER_MS INT64_C(1000000)
 
-enum { HEAD_BYTES_MAX = 512, FOUND_NOWHERE = -1 };
+enum { HEAD_BYTES_MAX = 512, HEAD_END_BYTES = 3 /* of a request: "\n\r\n" */, FOUND_NOWHERE = -1 };
 
 enum exchange_state { HTTP_READING, HTTP_ASKING, HTTP_WRITING };
 
@@ -19,7 +19,8 @@ struct http_exchange {
     struct list_node node;
     enum exchange_state state;
     struct loop_timer timer;
-    uint32_t size; /* of the request so far */
+    uint32_t size;    /* of the request so far */
+    uint32_t dropped; /* bytes before those, of a request that is too large */
     uint8_t request[HTTP_REQUEST_BYTES_MAX];
     uint8_t *reply;
     size_t reply_bytes;
@@ -284,6 +285,20 @@ static int64_t find_end(const struct http_exchange *exchange)
     return FOUND_NOWHERE;
 }
 
+/* All that came but for what may be the beginning of the end. */
+static void drop(struct http_exchange *exchange)
+{
+    exchange->dropped += exchange->size - HEAD_END_BYTES;
+    memmove(exchange->request, exchange->request + exchange->size - HEAD_END_BYTES, HEAD_END_BYTES);
+    exchange->size = HEAD_END_BYTES;
+}
+
+static void refuse_large(struct http_exchange *exchange)
+{
+    net_want(exchange->stream, false, false);
+    refuse(exchange, 431, "the request is too large");
+}
+
 static void readable(void *context)
 {
     struct http_exchange *exchange = context;
@@ -293,11 +308,6 @@ static void readable(void *context)
 
     if (exchange->state != HTTP_READING)
         return;
-    if (exchange->size == HTTP_REQUEST_BYTES_MAX) {
-        net_want(exchange->stream, false, false);
-        refuse(exchange, 431, "the request is too large");
-        return;
-    }
     err = net_read(exchange->stream, exchange->request + exchange->size, HTTP_REQUEST_BYTES_MAX - exchange->size, &got);
     if (err == ERR_WOULD_BLOCK)
         return;
@@ -307,12 +317,12 @@ static void readable(void *context)
     }
     exchange->size += (uint32_t)got;
     end_at = find_end(exchange);
-    if (end_at != FOUND_NOWHERE)
+    if (end_at != FOUND_NOWHERE && exchange->dropped == 0)
         answer(exchange, bytes_of(exchange->request, (size_t)end_at));
-    else if (exchange->size == HTTP_REQUEST_BYTES_MAX) {
-        net_want(exchange->stream, false, false);
-        refuse(exchange, 431, "the request is too large");
-    }
+    else if (end_at != FOUND_NOWHERE || exchange->dropped > HTTP_DROPPED_BYTES_MAX)
+        refuse_large(exchange);
+    else if (exchange->size == HTTP_REQUEST_BYTES_MAX)
+        drop(exchange);
 }
 
 static void writable(void *context)

@@ -248,6 +248,28 @@ START_TEST(what_is_none)
 }
 END_TEST
 
+/* What ends within HTTP_DROPPED_BYTES_MAX is read to its end, so that the answer is not lost; what does not is cut off.
+ */
+START_TEST(too_large)
+{
+    static char text[HTTP_REQUEST_BYTES_MAX + 2 * HTTP_DROPPED_BYTES_MAX];
+
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        world_begin(seed);
+        memset(text, 'x', sizeof(text));
+        memcpy(text, "GET / HTTP/1.1\r\nX: ", 19);
+        for (size_t size = HTTP_REQUEST_BYTES_MAX + 1; size <= HTTP_DROPPED_BYTES_MAX; size += 9973) {
+            memcpy(text + size - 4, "\r\n\r\n", 4);
+            ck_assert_int_eq(strncmp(answer_to(text, size), "HTTP/1.1 431 ", 13), 0);
+            memset(text + size - 4, 'x', 4);
+        }
+        ck_assert(is_refused(answer_to(text, sizeof(text))));
+        ck_assert_uint_eq(world.asked, 0);
+        world_end();
+    }
+}
+END_TEST
+
 /* max - 1, max and max + 1 bytes of request. */
 START_TEST(the_largest_request)
 {
@@ -336,5 +358,5 @@ START_TEST(gone_meanwhile)
 }
 END_TEST
 
-RUN_TESTS("http_server", requests, names_over_loopback, what_is_none, the_largest_request, silence_ends, a_crowd,
-          gone_meanwhile)
+RUN_TESTS("http_server", requests, names_over_loopback, what_is_none, too_large, the_largest_request, silence_ends,
+          a_crowd, gone_meanwhile)
