@@ -176,6 +176,7 @@ struct log_read {
     int64_t next_offset; /* the end of what was read, where it is known; else -1 */
     int64_t end_bound;   /* where something was read: all of it lies below */
     /* the log's */
+    const struct segment *waits_for; /* to be opened; NULL: for something else */
     struct list_node node;
 };
 void partition_log_read(struct partition_log *log, struct log_read *op);

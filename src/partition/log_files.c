@@ -197,14 +197,16 @@ static void open_done(struct loop_job *base)
     }
     txn_index_deinit(&job->aborted);
     mem_free(job);
-    log_segment_let_go(log, segment);
     if (err == ERR_OK) {
+        log_segment_let_go(log, segment);
         log_appends_drain(log);
         log_reads_retry(log);
-    } else {
+    } else { /* of this segment: what waits for another one may well have it */
         err = log_storage_error(log, err, "segment not opened");
-        log_appends_fail(log, err);
-        log_reads_fail(log, err);
+        if (segment == log_last_segment(log))
+            log_appends_fail(log, err);
+        log_reads_fail_of(log, segment, err);
+        log_segment_let_go(log, segment);
     }
     log_job_ended(log);
 }

@@ -268,6 +268,8 @@ void log_damage_adopt(const struct partition_log *log);
 
 void log_reads_retry(struct partition_log *log);
 void log_reads_fail(struct partition_log *log, enum err err);
+/* Those that wait for that segment to be opened; the others are tried again. */
+void log_reads_fail_of(struct partition_log *log, const struct segment *segment, enum err err);
 
 /* --- log_find.c --- */
 

@@ -452,6 +452,13 @@ static bool damage_allows(const struct partition_log *log, struct log_read *op)
     return true;
 }
 
+/* Until log_reads_retry or one of those that fail it. */
+static void wait_in_list(struct partition_log *log, struct log_read *op, const struct segment *waits_for)
+{
+    op->waits_for = waits_for;
+    list_add_last(&log->awake->reads, &op->node);
+}
+
 static void read_in(struct partition_log *log, struct log_read *op, struct segment *segment)
 {
     enum err err = ERR_OK;
@@ -471,7 +478,7 @@ static void read_in(struct partition_log *log, struct log_read *op, struct segme
         if (err != ERR_OK)
             complete(op, err);
         else
-            list_add_last(&log->awake->reads, &op->node);
+            wait_in_list(log, op, segment);
         return;
     }
     read_from(log, op, segment);
@@ -484,7 +491,7 @@ static void read_now(struct partition_log *log, struct log_read *op)
         return;
     }
     if (log_is_held(log)) {
-        list_add_last(&log->awake->reads, &op->node);
+        wait_in_list(log, op, NULL);
         return;
     }
     if (op->offset_limit > log->end_offset) /* it was cut since it was asked */
@@ -507,7 +514,7 @@ static void read_behind(struct partition_log *log, struct log_read *op, int64_t 
     if (log->failed || log->closing != NULL)
         complete(op, log->failed ? ERR_KAFKA_STORAGE_ERROR : ERR_CLOSED);
     else if (log_is_held(log))
-        list_add_last(&log->awake->reads, &op->node);
+        wait_in_list(log, op, NULL);
     else
         read_in(log, op, is_there && slot + 1 < log->segment_count ? log->segments[slot + 1] : NULL);
 }
@@ -527,7 +534,8 @@ void partition_log_read(struct partition_log *log, struct log_read *op)
         read_now(log, op);
 }
 
-void log_reads_retry(struct partition_log *log)
+/* All that wait are tried again, but for those that wait for failed: they end with err. */
+static void retry_but(struct partition_log *log, const struct segment *failed, enum err err)
 {
     struct list waiting;
     struct list_node *node = NULL;
@@ -539,9 +547,21 @@ void log_reads_retry(struct partition_log *log)
 
         if (log->closing != NULL)
             complete(op, ERR_CLOSED);
+        else if (failed != NULL && op->waits_for == failed)
+            complete(op, err);
         else
             read_now(log, op);
     }
+}
+
+void log_reads_retry(struct partition_log *log)
+{
+    retry_but(log, NULL, ERR_OK);
+}
+
+void log_reads_fail_of(struct partition_log *log, const struct segment *segment, enum err err)
+{
+    retry_but(log, segment, err);
 }
 
 void log_reads_fail(struct partition_log *log, enum err err)

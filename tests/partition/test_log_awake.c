@@ -1,6 +1,8 @@
 /* Rules: a log takes what only one in use needs when it is used, and gives it back when it has been idle for a while,
- * whatever used it; partitions of a topic hold one copy of its settings. */
+ * whatever used it; where a file cannot be had for the moment, only who needs that one is told; partitions of a topic
+ * hold one copy of its settings. */
 #include <check.h>
+#include <inttypes.h>
 
 #include "base/mem.h"
 #include "partition/log_internal.h"
@@ -96,6 +98,85 @@ START_TEST(a_look_does_not_wake)
 }
 END_TEST
 
+struct waiting_read {
+    struct log_read op;
+    struct arena arena;
+    bool done;
+};
+
+static void was_read(struct log_read *op)
+{
+    LIST_ENTRY(op, struct waiting_read, op)->done = true;
+}
+
+static void was_appended(struct log_append *op)
+{
+    LIST_ENTRY(op, struct appended, op)->done = true;
+}
+
+/* One batch in each segment. Reads of the first two and an append wait for their files, all at once, and the k-th call
+ * that opens one fails. How many of the three failed. */
+static uint32_t fail_of_three(uint64_t seed, uint64_t k)
+{
+    const struct batch_make make = {.value_bytes = 600, .timestamp = 1000};
+    struct partition_log *log = NULL;
+    struct waiting_read reads[2];
+    struct appended appended = {.op = {.origin = LOG_ORIGIN_CLIENT, .done = was_appended}};
+    uint32_t failures = 0;
+
+    world_begin(&world, seed);
+    world.spec.config.segment_bytes = 1000;
+    log = world_log(&world);
+    for (int i = 0; i < 3; i++)
+        (void)world_append(&world, log, &make);
+    world_pass(&world, 3 * PARTITION_IDLE_NS);
+    ck_assert_uint_eq(world.files.open_count, 0);
+    sim_fs_set_fault(&world.disk, SIM_FS_FAIL, SIM_FS_OPEN, k, ERR_NOMEM);
+    for (int64_t i = 0; i < 2; i++) {
+        reads[i] = (struct waiting_read){.op = {.offset = i,
+                                                .offset_limit = i + 1,
+                                                .bytes_max = 1000,
+                                                .at_least_one = true,
+                                                .arena = &reads[i].arena,
+                                                .done = was_read}};
+        arena_init(&reads[i].arena, 1 << 20);
+        partition_log_read(log, &reads[i].op);
+    }
+    appended.op.batches = make_batch(&(struct batch_make){.value_bytes = 10, .timestamp = 1000}, &appended.op.size);
+    partition_log_append(log, &appended.op);
+    world_run(&world, &reads[0].done);
+    world_run(&world, &reads[1].done);
+    world_run(&world, &appended.done);
+    for (int i = 0; i < 2; i++) {
+        failures += reads[i].op.err != ERR_OK;
+        if (reads[i].op.err == ERR_OK)
+            mem_free(slices_take(reads[i].op.slices, reads[i].op.slice_count, reads[i].op.size));
+        arena_deinit(&reads[i].arena);
+    }
+    failures += appended.op.err != ERR_OK;
+    mem_free(appended.op.batches);
+    world_close(&world, log);
+    world_end(&world);
+    return failures;
+}
+
+START_TEST(a_file_that_cannot_be_had_fails_who_waits_for_it)
+{
+    enum { SEEDS = 20, CALLS = 3 };
+    uint32_t failures = 0;
+
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        for (uint64_t k = 1; k <= CALLS; k++) {
+            uint32_t count = fail_of_three(seed, k);
+
+            ck_assert_msg(count <= 1, "seed %" PRIu64 " call %" PRIu64 ": %u failed", seed, k, count);
+            failures += count;
+        }
+    }
+    ck_assert_uint_gt(failures, SEEDS);
+}
+END_TEST
+
 static void was_closed(struct partition_close *op)
 {
     op->done = NULL;
@@ -140,4 +221,5 @@ START_TEST(settings_are_held_once)
 }
 END_TEST
 
-RUN_TESTS("log_awake", a_log_that_idles_sleeps, a_look_does_not_wake, settings_are_held_once)
+RUN_TESTS("log_awake", a_log_that_idles_sleeps, a_look_does_not_wake, a_file_that_cannot_be_had_fails_who_waits_for_it,
+          settings_are_held_once)
