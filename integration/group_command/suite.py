@@ -4,6 +4,7 @@ HTTP, and the pages under fire."""
 import contextlib
 import itertools
 import json
+import re
 import socket
 import subprocess
 import time
@@ -63,12 +64,10 @@ class Beside:
 
 @contextlib.contextmanager
 def node_with_pages(env):
-    """A broker of its own, since the default port is the first comer's."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    with env.own_broker(ottla_http_listener=f"127.0.0.1:{port}", group_initial_rebalance_delay_ms=0) as node:
-        yield Beside(env, node), port
+    """A broker of its own, on a port that the system chooses and the broker tells: the default is the first comer's."""
+    with env.own_broker(ottla_http_listener="127.0.0.1:0", group_initial_rebalance_delay_ms=0) as node:
+        port, = re.findall(r" http ready address=\S+ port=(\d+)$", node.log_path.read_text(), re.MULTILINE)
+        yield Beside(env, node), int(port)
 
 
 def get(port, path, headers=None):

@@ -416,6 +416,7 @@ enum err broker_new(const struct broker_env *env, const struct config *config, s
     if (env->descriptors_max == 0)
         broker->env.descriptors_max = BROKER_DESCRIPTORS_DEFAULT;
     broker->config = config;
+    atomic_init(&broker->http_port, HTTP_PORT_UNTOLD);
     broker->node_id = config_is_set(config, CONFIG_NODE_ID) ? config_int(config, CONFIG_NODE_ID)
                                                             : config_int(config, CONFIG_BROKER_ID);
     broker->log = (struct log){.sink = env->log_sink,
@@ -483,4 +484,9 @@ const char *broker_cluster_id(const struct broker *broker)
 const struct listeners *broker_listeners(const struct broker *broker)
 {
     return &broker->listeners;
+}
+
+void broker_tell_http_port(struct broker *broker, uint16_t port)
+{
+    atomic_store(&broker->http_port, port);
 }

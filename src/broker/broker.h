@@ -73,6 +73,10 @@ void broker_free(struct broker *broker);
 /* A turn of that loop (the controller's has the last index) took so long; for a metric. On its thread. */
 void broker_turn_ended(struct broker *broker, uint32_t loop_index, int64_t turn_ns);
 
+/* The companion serves HTTP on that port of ottla.http.listener, or, 0, could not: so it is described from here on. Any
+ * thread. */
+void broker_tell_http_port(struct broker *broker, uint16_t port);
+
 int32_t broker_node_id(const struct broker *broker);
 const char *broker_cluster_id(const struct broker *broker);
 /* Bound addresses, the chosen port where 0 was asked for. */

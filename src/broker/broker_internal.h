@@ -111,6 +111,8 @@ enum broker_state {
     BROKER_STOPPED,
 };
 
+enum { HTTP_PORT_UNTOLD = -1 };
+
 struct broker {
     struct broker_env env;
     const struct config *config;
@@ -179,6 +181,7 @@ struct broker {
     void (*space_idle)(struct broker *broker); /* asked for by the stop, told once no space is being looked at */
     struct loop_timer heartbeat_timer;
     _Atomic(int64_t) broker_epoch;
+    _Atomic(int32_t) http_port; /* broker_tell_http_port's; HTTP_PORT_UNTOLD */
     _Atomic(int32_t) moves;     /* of partitions between directories, under way */
     _Atomic(int32_t) cleanings; /* of logs, under way: at most log.cleaner.threads */
     _Atomic(uint32_t) shards_to_serve;

@@ -1,6 +1,7 @@
 /* DescribeConfigs: topics and brokers, each value with where it comes from and what would stand in its place. */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/list.h"
 #include "broker/broker_internal.h"
 #include "broker/handlers.h"
@@ -104,6 +105,24 @@ static bool is_listed(const struct description *to, enum config_id id, const str
     return true;
 }
 
+/* ottla.http.listener is asked for by who wants to go there: with the port that 0 has become, and empty where the start
+ * went on without it, since another node's pages may be there. False: no memory. */
+static bool find_http_listener(struct request *request, struct bytes *value)
+{
+    int32_t port = atomic_load(&request->broker->http_port);
+    const uint8_t *colon = memrchr(value->data, ':', value->size);
+
+    if (port == HTTP_PORT_UNTOLD)
+        return true;
+    if (port == 0) {
+        *value = BYTES_LITERAL("");
+        return true;
+    }
+    assert(colon != NULL); /* it was bound */
+    *value = arena_printf(&request->arena, "%.*s:%d", (int)(colon - value->data), (const char *)value->data, port);
+    return value->data != NULL;
+}
+
 /* All keys that `belongs` lets through, with own entries of the resource. */
 static bool add_all(struct description *to, bool (*belongs)(const struct config_key *key),
                     const struct image_configs *own, uint32_t room)
@@ -127,6 +146,7 @@ static bool add_all(struct description *to, bool (*belongs)(const struct config_
             continue;
         value = config_effective(config, request->image, node_id, id, own, text);
         if ((value.data == (const uint8_t *)text && arena_copy(&request->arena, value, &value) != ERR_OK) ||
+            (id == CONFIG_OTTLA_HTTP_LISTENER && !find_http_listener(request, &value)) ||
             !add_key(to, id, value, &places))
             return false;
     }

@@ -34,6 +34,7 @@ static enum err start(const struct process_companion_env *env, void **state, cha
     err = address_parse(bytes_of_text(text), &spec.address) ? http_server_new(&spec, &bound, &http->server) : ERR_USAGE;
     if (err == ERR_OK) {
         log_info(env->log, "http ready address=%s port=%u", bound.host, bound.port);
+        broker_tell_http_port(env->broker, bound.port);
         *state = http;
         return ERR_OK;
     }
@@ -41,6 +42,7 @@ static enum err start(const struct process_companion_env *env, void **state, cha
     *state = NULL;
     if (err == ERR_BUSY && !config_is_set(env->config, CONFIG_OTTLA_HTTP_LISTENER)) {
         /* Nobody asked for it: another node of this machine has it, and a broker is worth more than its pages. */
+        broker_tell_http_port(env->broker, 0);
         log_warn(env->log, "no http, the port is in use; ottla.http.listener names another address=%s", text);
         return ERR_OK;
     }

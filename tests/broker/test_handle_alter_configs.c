@@ -249,6 +249,47 @@ START_TEST(many_are_described_in_turns)
 }
 END_TEST
 
+/* Whether the node describes its HTTP listener so. */
+static bool http_is(const char *wanted)
+{
+    struct describe_configs_request request;
+    struct describe_configs_resource resource;
+    const struct describe_configs_response *response = NULL;
+    struct bytes key = BYTES_LITERAL("ottla.http.listener");
+    struct node_call call;
+    bool same = false;
+
+    describe_configs_request_init(&request);
+    describe_configs_resource_init(&resource);
+    resource.resource_type = BROKER;
+    resource.resource_name = BYTES_LITERAL("1");
+    resource.configuration_keys = &key;
+    resource.configuration_keys_count = 1;
+    request.resources = &resource;
+    request.resources_count = 1;
+    response = node_ask(&world, 0, &describe_configs_request_message, &request, &describe_configs_response_message,
+                        DESCRIBE_VERSION, &call);
+    ck_assert_ptr_nonnull(response);
+    ck_assert_uint_eq(response->results_count, 1);
+    ck_assert_uint_eq(response->results[0].configs_count, 1);
+    same = bytes_equal(response->results[0].configs[0].value, bytes_of_text(wanted));
+    node_call_end(&call);
+    return same;
+}
+
+/* Clients are sent to where HTTP is, not to the port 0, and not to what another node may have. */
+START_TEST(the_http_listener_is_described_as_it_is_bound)
+{
+    node_world_begin_with(&world, 14, 1, "ottla.http.listener=[::1]:0", NULL);
+    ck_assert(http_is("[::1]:0"));
+    broker_tell_http_port(world.node.broker, 54321);
+    ck_assert(http_is("[::1]:54321"));
+    broker_tell_http_port(world.node.broker, 0);
+    ck_assert(http_is(""));
+    node_world_end(&world);
+}
+END_TEST
+
 RUN_TESTS("broker/alter_configs", a_change_is_in_force_when_it_is_answered, a_nodes_own_settings_change_on_every_loop,
           each_resource_has_its_own_answer, a_bad_change_is_told_before_an_absent_topic, who_may_not_is_told_so,
-          a_request_has_a_size, many_are_described_in_turns)
+          a_request_has_a_size, many_are_described_in_turns, the_http_listener_is_described_as_it_is_bound)
