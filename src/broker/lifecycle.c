@@ -37,15 +37,27 @@ static bool goes_on(struct broker *broker)
     return false;
 }
 
+/* As long as the log itself, perhaps: its room is not to wait for another start. */
+static void discard_copy(struct broker *broker, const struct stored *stored)
+{
+    struct shard *shard = &broker->shards[broker->env.reactor_count]; /* this loop's */
+    struct log_path aside;
+    enum err err = log_dir_discard_copy(broker->dirs[stored->dir].dir, stored->found->copy, &aside);
+    struct deleted_dir *dir = err == ERR_OK ? deleted_dir_new(aside.text, loop_now_ns(shard->loop)) : NULL;
+
+    log_warn(&broker->log, "copy of a move given up dir=%s/%s err=%s", broker->dirs[stored->dir].path,
+             stored->found->copy, err_name(err));
+    if (dir != NULL)
+        deleted_dirs_take(&shard->deleted_dirs, dir);
+}
+
 static void set_aside(struct broker *broker, struct stored *stored)
 {
     uint8_t random[16];
     enum err err = ERR_OK;
 
     if (stored->found->copy != NULL) {
-        err = log_dir_discard_copy(broker->dirs[stored->dir].dir, stored->found->copy);
-        log_warn(&broker->log, "copy of a move given up dir=%s/%s err=%s", broker->dirs[stored->dir].path,
-                 stored->found->copy, err_name(err));
+        discard_copy(broker, stored);
         return;
     }
     rng_fill(broker->env.rng, random, sizeof(random));

@@ -9,7 +9,6 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "partition/checkpoint.h"
-#include "partition/log_path.h"
 #include "partition/text_file.h"
 
 #define LOCK_FILE      ".lock"
@@ -492,18 +491,17 @@ void log_dir_list_deinit(struct log_dir_list *list)
     *list = (struct log_dir_list){0};
 }
 
-enum err log_dir_discard_copy(struct log_dir *dir, const char *copy)
+enum err log_dir_discard_copy(struct log_dir *dir, const char *copy, struct log_path *aside)
 {
     struct log_path from;
-    struct log_path to;
     enum err err = log_path_in(&from, dir->path, copy);
 
     if (err == ERR_OK)
-        err = log_path_in(&to, dir->path, copy);
+        err = log_path_in(aside, dir->path, copy);
     if (err == ERR_OK)
-        memcpy(strrchr(to.text, '-'), "-delete", sizeof("-delete")); /* for -future: as long */
+        memcpy(strrchr(aside->text, '-'), "-delete", sizeof("-delete")); /* for -future: as long */
     if (err == ERR_OK)
-        err = fs_rename(dir->fs, from.text, to.text);
+        err = fs_rename(dir->fs, from.text, aside->text);
     return err == ERR_OK ? fs_sync_dir(dir->fs, dir->path) : err;
 }
 

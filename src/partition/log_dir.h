@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/uuid.h"
 #include "partition/checkpoint.h"
+#include "partition/log_path.h"
 
 enum { LOG_DIR_CLUSTER_ID_BYTES_MAX = 255 };
 
@@ -79,8 +80,9 @@ struct log_dir_list {
 MUST_CHECK enum err log_dir_list(struct log_dir *dir, struct log_dir_list *list);
 void log_dir_list_deinit(struct log_dir_list *list);
 
-/* Renames a move's unfinished copy away; the next start removes it. */
-MUST_CHECK enum err log_dir_discard_copy(struct log_dir *dir, const char *copy);
+/* Renames a move's unfinished copy away, to be removed; where nobody does, the next start will. aside: out, what it is
+ * called then. */
+MUST_CHECK enum err log_dir_discard_copy(struct log_dir *dir, const char *copy, struct log_path *aside);
 
 /* Renames a partition's directory that is not ours by metadata to <topic>-<n>.<32 hex>-stray; kept, never loaded. */
 MUST_CHECK enum err log_dir_set_aside(struct log_dir *dir, struct bytes topic, int32_t index, const uint8_t random[16]);

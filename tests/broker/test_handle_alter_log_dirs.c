@@ -622,6 +622,40 @@ START_TEST(what_may_lie_elsewhere_is_not_made_anew)
 }
 END_TEST
 
+static enum err count_names(void *context, const char *name, bool is_directory)
+{
+    (void)is_directory;
+    *(uint32_t *)context += memmem(name, strlen(name), "gone-0", strlen("gone-0")) != NULL;
+    return ERR_OK;
+}
+
+/* A copy that a start gives up gives its room back while the node runs, not at the start after it; a stop may come at
+ * once. */
+START_TEST(a_copy_given_up_gives_its_room_back)
+{
+    static const char copy[] = "/last/gone-0.0123456789abcdef0123456789abcdef-future";
+
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        uint32_t left = 0;
+        char path[128];
+
+        begin(seed, NULL);
+        sim_node_stop(&world.node);
+        (void)snprintf(path, sizeof(path), "%s/00000000000000000000.log", copy);
+        sim_fs_poke(&world.disk, path, BYTES_LITERAL("half a batch"));
+        sim_node_start(&world.node);
+        if (seed % 2 == 0) {
+            sim_node_stop(&world.node);
+            sim_node_start(&world.node);
+        }
+        node_world_pass(&world, 1000);
+        ck_assert_int_eq(fs_list(&world.disk.fs, "/last", count_names, &left), ERR_OK);
+        ck_assert_uint_eq(left, 0);
+        node_world_end(&world);
+    }
+}
+END_TEST
+
 /* Every home hears of a wish, one of them has the partition. */
 START_TEST(wishes_are_forgotten_once_it_is_there)
 {
@@ -703,4 +737,5 @@ RUN_TESTS("handle_alter_log_dirs", bad_requests_are_refused, a_move_is_seen_repl
           moves_go_on_after_a_start, a_partition_to_come_has_its_place, a_kill_leaves_it_in_one_place,
           of_two_the_metadata_choose, of_two_that_the_metadata_do_not_name_none_is_served, a_topic_goes_while_it_moves,
           a_target_that_fails, what_lies_elsewhere_is_not_made_up_for, what_may_lie_elsewhere_is_not_made_anew,
-          an_origin_that_fails, wishes_are_forgotten_once_it_is_there, so_many_wishes, all_directories_are_told)
+          an_origin_that_fails, a_copy_given_up_gives_its_room_back, wishes_are_forgotten_once_it_is_there,
+          so_many_wishes, all_directories_are_told)

@@ -136,6 +136,7 @@ START_TEST(finds_partitions)
 {
     struct log_dir_list list;
     struct fs_info info;
+    struct log_path aside;
     const struct checkpoint_offset points[] = {
         {BYTES_LITERAL("a"), 0, 11}, {BYTES_LITERAL("b-c"), 12, 22}, {BYTES_LITERAL("gone"), 0, 33}};
 
@@ -168,8 +169,9 @@ START_TEST(finds_partitions)
     ck_assert_int_eq(find(&list, "b-c", 12)->high_watermark, 22);
     ck_assert(uuid_is_zero(find(&list, "b-c", 12)->topic_id));
     ck_assert_ptr_nonnull(find(&list, "x-delete", 1));
-    ck_assert_int_eq(log_dir_discard_copy(dir, find(&list, "a", 3)->copy), ERR_OK);
-    ck_assert_int_eq(fs_stat(&world.disk.fs, "/data/a-3.0123456789abcdef0123456789abcdef-delete", &info), ERR_OK);
+    ck_assert_int_eq(log_dir_discard_copy(dir, find(&list, "a", 3)->copy, &aside), ERR_OK);
+    ck_assert_str_eq(aside.text, "/data/a-3.0123456789abcdef0123456789abcdef-delete");
+    ck_assert_int_eq(fs_stat(&world.disk.fs, aside.text, &info), ERR_OK);
     log_dir_list_deinit(&list);
     ck_assert_int_eq(fs_stat(&world.disk.fs, "/data/a-1.0123456789abcdef0123456789abcdef-delete", &info),
                      ERR_NOT_FOUND);
