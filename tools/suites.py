@@ -204,7 +204,7 @@ def unit(suite):
 SIM_SEEDS = '1-1000'
 SIM_SEEDS_ASAN = '1-300'
 SIM_SCENARIOS = {'topics_come_and_go': '1-25', 'impatient_clients': '1-25', 'full_disk': '1-25', 'failed_sync': '1-25',
-                 'power_cuts': '1-25', 'groups_crowd': '1-1000'}
+                 'power_cuts': '1-25', 'dir_moves': '1-25', 'groups_crowd': '1-1000'}
 
 
 def simulation(suite):

@@ -97,7 +97,7 @@ static struct crowd_topic *topic_new(struct crowd *crowd, uint32_t slot, struct 
     return topic;
 }
 
-static struct bytes topic_name(uint32_t slot)
+struct bytes crowd_topic_name(uint32_t slot)
 {
     static const char *const names[CROWD_TOPICS] = {"crowded-0", "crowded-1", "crowded-2"};
 
@@ -124,7 +124,7 @@ static void judge(const struct crowd_actor *actor, const struct crowd_topic *top
         explained = actor->role == CROWD_PRODUCER;
         break;
     case ERR_NOT_LEADER_OR_FOLLOWER: /* of a node that goes */
-        explained = actor->crowd->over;
+        explained = actor->crowd->over || actor->crowd->habits->may_have_no_leader;
         break;
     default:
         break;
@@ -208,6 +208,13 @@ static struct crowd_topic *some_topic(struct crowd *crowd)
 
 static void ask_administration(struct crowd_actor *actor);
 
+/* The disk is full, or has failed; where that is the metadata's, the controller steps down. */
+static bool is_of_storage(const struct crowd *crowd, enum err err)
+{
+    return (err == ERR_KAFKA_STORAGE_ERROR && crowd->habits->storage_may_fail) ||
+           (err == ERR_NOT_CONTROLLER && crowd->habits->may_have_no_leader);
+}
+
 static void on_created(struct sim_call *call, enum err err)
 {
     struct crowd_actor *actor = actor_of(call);
@@ -220,7 +227,7 @@ static void on_created(struct sim_call *call, enum err err)
         else if (err == ERR_TOPIC_ALREADY_EXISTS)
             actor->what = LOOKING; /* an earlier try, whose answer was lost */
         else
-            assert(err == ERR_KAFKA_STORAGE_ERROR && actor->crowd->habits->storage_may_fail);
+            assert(is_of_storage(actor->crowd, err));
         arena_deinit(&call->arena);
         err = err == ERR_OK ? ERR_OK : ERR_CLOSED;
     }
@@ -255,7 +262,7 @@ static void on_deleted(struct sim_call *call, enum err err)
             actor->crowd->topics[actor->slot] = NULL;
             actor->what = -1;
         } else {
-            assert(err == ERR_KAFKA_STORAGE_ERROR && actor->crowd->habits->storage_may_fail);
+            assert(is_of_storage(actor->crowd, err));
         }
         arena_deinit(&call->arena);
     }
@@ -273,7 +280,7 @@ static void on_grown(struct sim_call *call, enum err err)
             actor->topic->partition_count = actor->count;
             actor->what = -1;
         } else {
-            assert(err == ERR_KAFKA_STORAGE_ERROR && actor->crowd->habits->storage_may_fail);
+            assert(is_of_storage(actor->crowd, err));
         }
         arena_deinit(&call->arena);
     }
@@ -288,7 +295,7 @@ static void ask_create(struct crowd_actor *actor)
 
     create_topics_request_init(&request);
     creatable_topic_init(&topic);
-    topic.name = topic_name(actor->slot);
+    topic.name = crowd_topic_name(actor->slot);
     topic.num_partitions = (int32_t)actor->count;
     topic.replication_factor = 1;
     creatable_topic_config_init(&configs[0]);
@@ -311,7 +318,7 @@ static void ask_look(struct crowd_actor *actor)
 
     metadata_request_init(&request);
     metadata_request_topic_init(&topic);
-    topic.name = topic_name(actor->slot);
+    topic.name = crowd_topic_name(actor->slot);
     request.topics = &topic;
     request.topics_count = 1;
     request.allow_auto_topic_creation = false;
@@ -342,7 +349,7 @@ static void ask_grow(struct crowd_actor *actor)
     create_partitions_request_init(&request);
     request.timeout_ms = ADMIN_TIMEOUT_MS;
     create_partitions_topic_init(&topic);
-    topic.name = topic_name(actor->slot);
+    topic.name = crowd_topic_name(actor->slot);
     topic.count = (int32_t)actor->count;
     topic.assignments = NULL;
     request.topics = &topic;
@@ -739,7 +746,7 @@ static void ask_offsets(struct crowd_actor *actor)
     list_offsets_partition_init(&partition);
     partition.partition_index = actor->partition;
     partition.timestamp = actor->timestamp;
-    topic.name = topic_name(actor->slot);
+    topic.name = crowd_topic_name(actor->slot);
     topic.partitions = &partition;
     topic.partitions_count = 1;
     request.topics = &topic;
@@ -789,9 +796,11 @@ static bool load_is_over(void *context)
     struct crowd *crowd = context;
 
     sim_node_check(&crowd->node);
+    if (crowd->habits->watch != NULL)
+        crowd->habits->watch(crowd);
     if (crowd->sim.steps % 256 == 0)
         check_patience(crowd);
-    return false;
+    return crowd->disk.dead;
 }
 
 /* Every consumer has come to the end of everything, and the administrator to the end of what he began. */
@@ -815,7 +824,7 @@ static bool all_is_read(void *context)
                     return false;
         }
     }
-    return true;
+    return crowd->habits->is_settled == NULL || crowd->habits->is_settled(crowd);
 }
 
 static void join(struct crowd *crowd, enum crowd_role role)
@@ -957,12 +966,16 @@ void crowd_run(const struct crowd_habits *habits, uint64_t seed, bool chatty, st
         join(crowd, CROWD_CONSUMER);
     for (uint32_t i = 0; i < crowd->actor_count; i++)
         rest(&crowd->actors[i]);
+    if (habits->begin != NULL)
+        habits->begin(crowd);
     live_through_it(crowd);
     if (!sim_run(&crowd->sim, crowd->sim.mono_ns + (int64_t)READ_SECONDS * 1000000000, all_is_read, crowd)) {
         fprintf(stderr, "never came: the end of all partitions\n");
         assert_failed("all is read", __FILE__, __LINE__, __func__);
     }
     check_all(crowd);
+    if (habits->end != NULL)
+        habits->end(crowd);
     crowd->ended = true;
     (void)sim_run(&crowd->sim, crowd->sim.mono_ns + (int64_t)PATIENCE_SECONDS * 1000000000, are_idle, crowd);
     assert(are_idle(crowd));

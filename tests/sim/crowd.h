@@ -24,15 +24,25 @@ struct crowd_habits {
     bool administrator;                       /* topics come and go; else they are there from the start and stay */
     bool synced_acks;                         /* topics have flush.messages=1: what anyone saw outlives power cuts */
     bool storage_may_fail;                    /* KAFKA_STORAGE_ERROR is an answer */
+    bool may_have_no_leader;                  /* NOT_LEADER_OR_FOLLOWER and NOT_CONTROLLER too: a directory is away */
     uint32_t acks_0_percent;                  /* of produce requests */
     uint32_t leave_percent;                   /* of requests whose client breaks its connection while it waits */
     int64_t pause_ns_max;                     /* between an actor's requests */
     int64_t load_ns;                          /* virtual time that it all goes on */
     const char *settings[CROWD_SETTINGS_MAX]; /* of the node, key=value; NULL: no more */
-    /* Now and then while the load goes on; on the test's own, between steps. Optional. */
+    /* Topics and clients are there, the load begins. Optional. */
+    void (*begin)(struct crowd *crowd);
+    /* After each step, to the end. Optional. */
+    void (*watch)(struct crowd *crowd);
+    /* Now and then while the load goes on, and when the disk has died; on the test's own, between steps. Optional. */
     void (*befall)(struct crowd *crowd);
     /* Once the load is over, before all is read. Optional. */
     void (*relent)(struct crowd *crowd);
+    /* Asked again and again while all is read: whether what the scenario does besides has come to its end. Optional. */
+    bool (*is_settled)(struct crowd *crowd);
+    /* All is read, the node still runs. Optional. */
+    void (*end)(struct crowd *crowd);
+    void *context; /* the scenario's own */
 };
 
 /* What is known of one partition. */
@@ -118,5 +128,7 @@ struct crowd {
 void crowd_run(const struct crowd_habits *habits, uint64_t seed, bool chatty, struct sim_outcome *outcome);
 /* The node dies and comes back. */
 void crowd_kill(struct crowd *crowd, bool power_cut);
+/* What topics of that slot are called. */
+struct bytes crowd_topic_name(uint32_t slot);
 
 #endif

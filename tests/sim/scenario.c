@@ -11,6 +11,8 @@ const struct sim_scenario sim_scenarios[] = {
      failed_sync_run},
     {"groups_crowd", "members of groups come, go, stall and lie about the past; their coordinator dies and comes back",
      groups_crowd_run},
+    {"dir_moves", "partitions move between two log directories, which fail and go away; topics go; the node dies",
+     dir_moves_run},
     {"power_cuts", "acknowledged means synced, and the power goes again and again", power_cuts_run},
 };
 const uint32_t sim_scenario_count = sizeof(sim_scenarios) / sizeof(sim_scenarios[0]);

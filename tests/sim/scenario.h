@@ -31,6 +31,7 @@ void produce_fetch_run(uint64_t seed, bool chatty, struct sim_outcome *outcome);
 void topics_come_and_go_run(uint64_t seed, bool chatty, struct sim_outcome *outcome);
 void impatient_clients_run(uint64_t seed, bool chatty, struct sim_outcome *outcome);
 void full_disk_run(uint64_t seed, bool chatty, struct sim_outcome *outcome);
+void dir_moves_run(uint64_t seed, bool chatty, struct sim_outcome *outcome);
 void power_cuts_run(uint64_t seed, bool chatty, struct sim_outcome *outcome);
 void failed_sync_run(uint64_t seed, bool chatty, struct sim_outcome *outcome);
 void groups_crowd_run(uint64_t seed, bool chatty, struct sim_outcome *outcome);

@@ -57,6 +57,7 @@ struct sim_file {
     struct sim_fs_node *node;
     uint32_t generation;
     bool holds_lock;
+    char volume[NAME_BYTES_MAX + 1];
     struct sim_file *next;
     struct sim_file **previous;
 };
@@ -292,8 +293,27 @@ static struct sim_fs_node *find(struct sim_fs *fs, const char *path)
 
 /* ---- faults ---- */
 
+/* The first name of a path. */
+static struct bytes volume_of(const char *path)
+{
+    while (*path == '/')
+        path++;
+    return bytes_of(path, strcspn(path, "/"));
+}
+
+static bool is_struck(const struct sim_fs *fs, enum sim_fs_call kind, struct bytes volume)
+{
+    bool is_past = fs->calls[fs->fault_kind] >= fs->fault_at;
+
+    if (fs->fault == SIM_FS_NO_FAULT || (fs->fault_kind != SIM_FS_ANY && fs->fault_kind != kind))
+        return false;
+    if (fs->fault_volume != NULL && !bytes_equal(volume, volume_of(fs->fault_volume)))
+        return false;
+    return fs->fault == SIM_FS_BREAK ? is_past : is_past && !fs->struck;
+}
+
 /* Counts a call. ERR_OK: go on. *part: how many of size bytes a short or dying write still takes. */
-static enum err enter(struct sim_fs *fs, enum sim_fs_call kind, size_t size, size_t *part)
+static enum err enter_volume(struct sim_fs *fs, enum sim_fs_call kind, struct bytes volume, size_t size, size_t *part)
 {
     if (part != NULL)
         *part = size;
@@ -302,9 +322,9 @@ static enum err enter(struct sim_fs *fs, enum sim_fs_call kind, size_t size, siz
     fs->calls[SIM_FS_ANY]++;
     fs->calls[kind]++;
     sim_trace(fs->sim, 0x6673, kind);
-    if (fs->fault == SIM_FS_NO_FAULT || fs->calls[fs->fault_kind] != fs->fault_at ||
-        (fs->fault_kind != SIM_FS_ANY && fs->fault_kind != kind))
+    if (!is_struck(fs, kind, volume))
         return ERR_OK;
+    fs->struck = true;
     if (fs->fault == SIM_FS_DIE) {
         fs->dead = true;
         if (part != NULL)
@@ -318,13 +338,18 @@ static enum err enter(struct sim_fs *fs, enum sim_fs_call kind, size_t size, siz
     return fs->fault_err;
 }
 
+static enum err enter(struct sim_fs *fs, enum sim_fs_call kind, const char *path)
+{
+    return enter_volume(fs, kind, volume_of(path), 0, NULL);
+}
+
 static enum err enter_file(struct fs_file *base, enum sim_fs_call kind, size_t size, size_t *part)
 {
     struct sim_file *file = file_of(base);
 
     if (file->generation != of(base->fs)->generation)
         return ERR_IO;
-    return enter(of(base->fs), kind, size, part);
+    return enter_volume(of(base->fs), kind, bytes_of_text(file->volume), size, part);
 }
 
 /* ---- the operations ---- */
@@ -336,7 +361,7 @@ static enum err sim_open(struct fs *base, const char *path, int flags, struct fs
     struct sim_fs_node *directory = NULL;
     struct sim_fs_node *node = NULL;
     struct sim_file *file = NULL;
-    enum err err = enter(fs, SIM_FS_OPEN, 0, NULL);
+    enum err err = enter(fs, SIM_FS_OPEN, path);
 
     if (err != ERR_OK)
         return err;
@@ -365,6 +390,7 @@ static enum err sim_open(struct fs *base, const char *path, int flags, struct fs
     file->node = node;
     node->references++;
     file->generation = fs->generation;
+    snprintf(file->volume, sizeof(file->volume), "%.*s", BYTES_PRINTF(volume_of(path)));
     fs->open_files++;
     file->next = fs->files;
     file->previous = &fs->files;
@@ -377,7 +403,7 @@ static enum err sim_open(struct fs *base, const char *path, int flags, struct fs
 
 static enum err sim_lock(struct fs *base, const char *path, struct fs_file **out)
 {
-    enum err err = enter(of(base), SIM_FS_LOCK, 0, NULL);
+    enum err err = enter(of(base), SIM_FS_LOCK, path);
 
     if (err != ERR_OK)
         return err;
@@ -410,7 +436,7 @@ static enum err sim_rename(struct fs *base, const char *from, const char *to)
     struct sim_fs_node *to_directory = NULL;
     struct sim_fs_node *node = NULL;
     struct sim_fs_node *old = NULL;
-    enum err err = enter(fs, SIM_FS_RENAME, 0, NULL);
+    enum err err = enter(fs, SIM_FS_RENAME, from);
 
     if (err != ERR_OK)
         return err;
@@ -420,6 +446,8 @@ static enum err sim_rename(struct fs *base, const char *from, const char *to)
     old = find(fs, to);
     if (from_directory == NULL || to_directory == NULL || node == NULL)
         return ERR_NOT_FOUND;
+    if (from_directory != fs->root && to_directory != fs->root && !bytes_equal(volume_of(from), volume_of(to)))
+        return ERR_IO; /* as of two file systems */
     if (old == node)
         return ERR_OK;
     if (old != NULL && (old->is_directory != node->is_directory || (old->is_directory && old->entries != NULL)))
@@ -455,14 +483,14 @@ static enum err remove_name(struct sim_fs *fs, const char *path, bool is_directo
 
 static enum err sim_unlink(struct fs *base, const char *path)
 {
-    enum err err = enter(of(base), SIM_FS_UNLINK, 0, NULL);
+    enum err err = enter(of(base), SIM_FS_UNLINK, path);
 
     return err != ERR_OK ? err : remove_name(of(base), path, false);
 }
 
 static enum err sim_rmdir(struct fs *base, const char *path)
 {
-    enum err err = enter(of(base), SIM_FS_RMDIR, 0, NULL);
+    enum err err = enter(of(base), SIM_FS_RMDIR, path);
 
     return err != ERR_OK ? err : remove_name(of(base), path, true);
 }
@@ -472,7 +500,7 @@ static enum err sim_mkdir(struct fs *base, const char *path)
     struct sim_fs *fs = of(base);
     char name[NAME_BYTES_MAX + 1];
     struct sim_fs_node *directory = NULL;
-    enum err err = enter(fs, SIM_FS_MKDIR, 0, NULL);
+    enum err err = enter(fs, SIM_FS_MKDIR, path);
 
     if (err != ERR_OK)
         return err;
@@ -501,7 +529,7 @@ static enum err sim_sync_dir(struct fs *base, const char *path)
 {
     struct sim_fs *fs = of(base);
     struct sim_fs_node *node = NULL;
-    enum err err = enter(fs, SIM_FS_SYNC_DIR, 0, NULL);
+    enum err err = enter(fs, SIM_FS_SYNC_DIR, path);
 
     if (err != ERR_OK)
         return err;
@@ -517,7 +545,7 @@ static enum err sim_list(struct fs *base, const char *path, fs_list_fn *each, vo
     struct sim_fs *fs = of(base);
     struct sim_fs_node *node = NULL;
     struct entry *copy = NULL;
-    enum err err = enter(fs, SIM_FS_LIST, 0, NULL);
+    enum err err = enter(fs, SIM_FS_LIST, path);
 
     if (err != ERR_OK)
         return err;
@@ -534,7 +562,7 @@ static enum err sim_list(struct fs *base, const char *path, fs_list_fn *each, vo
 static enum err sim_stat(struct fs *base, const char *path, struct fs_info *info)
 {
     struct sim_fs_node *node = NULL;
-    enum err err = enter(of(base), SIM_FS_STAT, 0, NULL);
+    enum err err = enter(of(base), SIM_FS_STAT, path);
 
     if (err != ERR_OK)
         return err;
@@ -548,7 +576,7 @@ static enum err sim_stat(struct fs *base, const char *path, struct fs_info *info
 static enum err sim_space(struct fs *base, const char *path, struct fs_space *space)
 {
     struct sim_fs *fs = of(base);
-    enum err err = enter(fs, SIM_FS_SPACE, 0, NULL);
+    enum err err = enter(fs, SIM_FS_SPACE, path);
 
     (void)path;
     if (err != ERR_OK)
@@ -731,7 +759,7 @@ static enum err sim_sync_all(struct fs_file *file)
     enum err err = enter_file(file, SIM_FS_SYNC, 0, NULL);
 
     if (err == ERR_OK)
-        settle_tree(of(file->fs), of(file->fs)->root);
+        settle_tree(of(file->fs), find(of(file->fs), file_of(file)->volume));
     return err;
 }
 
@@ -837,11 +865,18 @@ void sim_fs_set_fault(struct sim_fs *fs, enum sim_fs_fault fault, enum sim_fs_ca
     fs->fault_kind = kind;
     fs->fault_at = fs->calls[kind] + k;
     fs->fault_err = err;
+    fs->fault_volume = NULL;
+    fs->struck = false;
+}
+
+void sim_fs_limit_fault(struct sim_fs *fs, const char *volume)
+{
+    fs->fault_volume = volume;
 }
 
 bool sim_fs_fault_struck(const struct sim_fs *fs)
 {
-    return fs->fault != SIM_FS_NO_FAULT && fs->calls[fs->fault_kind] >= fs->fault_at;
+    return fs->fault != SIM_FS_NO_FAULT && fs->struck;
 }
 
 static void unlock_all(struct sim_fs_node *node)

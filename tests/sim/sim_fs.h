@@ -2,7 +2,8 @@
  * sim_fs: a disk in memory that is as unkind as real ones are allowed to be. It remembers what has been synced and
  * what has only been written: a power cut keeps any subset of the un-synced writes, torn or in scattered sectors where
  * the seed says so, and any beginning of the un-synced changes of each directory. A mere kill keeps all. It fills up,
- * fails the k-th call, and flips bits.
+ * fails the k-th call, and flips bits. What lies under each directory of the root counts as a file system of its own:
+ * no rename leads from one to another, and one is synced without the others.
  *
  * Threads  one.
  */
@@ -39,6 +40,7 @@ enum sim_fs_fault {
     SIM_FS_NO_FAULT,
     SIM_FS_FAIL,  /* that call fails with the error; nothing of it happens */
     SIM_FS_SHORT, /* a write takes a part, the seed says how much; other calls fail */
+    SIM_FS_BREAK, /* that call and all after it of that kind fail with the error, until another fault is set */
     SIM_FS_DIE,   /* that call and all after it fail with ERR_IO: the machine is gone; cut or kill comes next.
                      A write may have taken a part, a sync may have happened */
 };
@@ -53,8 +55,10 @@ struct sim_fs {
     uint64_t calls[SIM_FS_CALLS]; /* made so far, by kind; [SIM_FS_ANY] counts all */
     enum sim_fs_fault fault;
     enum sim_fs_call fault_kind;
-    uint64_t fault_at; /* the fault strikes when calls[fault_kind] reaches this */
+    uint64_t fault_at; /* the fault strikes from when calls[fault_kind] reaches this */
     enum err fault_err;
+    const char *fault_volume; /* that it is limited to; NULL: it is not */
+    bool struck;
     bool dead;
     uint64_t capacity_bytes; /* of all files' data; UINT64_MAX: endless */
     uint64_t used_bytes;
@@ -70,6 +74,9 @@ void sim_fs_deinit(struct sim_fs *fs);
 
 /* The k-th call from now on (1 is the next) of that kind meets the fault. */
 void sim_fs_set_fault(struct sim_fs *fs, enum sim_fs_fault fault, enum sim_fs_call kind, uint64_t k, enum err err);
+/* The fault set last strikes only under that directory of the root, at its first call there once k have been made
+ * anywhere. Borrowed. */
+void sim_fs_limit_fault(struct sim_fs *fs, const char *volume);
 /* Whether the fault has struck. */
 bool sim_fs_fault_struck(const struct sim_fs *fs);
 

@@ -67,6 +67,12 @@ void sim_node_deinit(struct sim_node *node);
 void sim_node_check(struct sim_node *node);
 /* Whether a reader would find everything below that offset: true as well while the partition is loading or gone. */
 bool sim_node_serves(const struct sim_node *node, struct uuid topic_id, int32_t index, int64_t offset);
+/* The log directory that the node has the partition in; NULL where it is not there, or not open. */
+const char *sim_node_log_dir(const struct sim_node *node, struct uuid topic_id, int32_t index);
+/* The one that it is to move to; NULL: it stays, as far as was asked. */
+const char *sim_node_moves_to(const struct sim_node *node, struct uuid topic_id, int32_t index);
+/* Whether any partition is to move, or moves. */
+bool sim_node_is_moving(const struct sim_node *node);
 /* Where clients reach it. */
 struct net_address sim_node_address(const struct sim_node *node);
 

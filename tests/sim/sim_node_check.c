@@ -67,3 +67,42 @@ bool sim_node_serves(const struct sim_node *node, struct uuid topic_id, int32_t 
         return true;
     return partition_start_offset(partition) == 0 && partition_high_watermark(partition) >= offset;
 }
+
+static const struct hosted *open_hosted(const struct sim_node *node, struct uuid topic_id, int32_t index)
+{
+    const struct hosted *hosted = NULL;
+
+    if (node->broker == NULL || node->broker->shard_count == 0)
+        return NULL;
+    hosted = shard_hosted(shard_home(node->broker, topic_id, index), topic_id, index);
+    if (hosted == NULL || hosted->partition == NULL || hosted->failed || !partition_is_ready(hosted->partition) ||
+        partition_is_failed(hosted->partition))
+        return NULL;
+    return hosted;
+}
+
+const char *sim_node_log_dir(const struct sim_node *node, struct uuid topic_id, int32_t index)
+{
+    const struct hosted *hosted = open_hosted(node, topic_id, index);
+
+    return hosted == NULL ? NULL : node->broker->dirs[hosted->dir].path;
+}
+
+const char *sim_node_moves_to(const struct sim_node *node, struct uuid topic_id, int32_t index)
+{
+    const struct hosted *hosted = open_hosted(node, topic_id, index);
+    struct dir_moves_state state;
+
+    return hosted == NULL || !dir_moves_look(hosted, &state) ? NULL : node->broker->dirs[state.dir].path;
+}
+
+bool sim_node_is_moving(const struct sim_node *node)
+{
+    void *value = NULL;
+
+    for (uint32_t i = 0; node->broker != NULL && i < node->broker->shard_count; i++)
+        for (uint32_t cursor = 0; map_next(&node->broker->shards[i].hosted, &cursor, NULL, &value);)
+            if (((const struct hosted *)value)->move != NULL || ((const struct hosted *)value)->resume_to >= 0)
+                return true;
+    return false;
+}
