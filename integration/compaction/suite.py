@@ -1,4 +1,5 @@
-"""The same log compacted by Apache Kafka 4.4 and by us: what is left is the same, and Kafka goes on with ours."""
+"""The same log compacted, and its old segments deleted, by Apache Kafka 4.4 and by us: what is left is the same, and Kafka
+goes on with ours."""
 
 import shutil
 import time
@@ -100,6 +101,21 @@ def compare(env, nodes, clients, topics, what):
             asking.check_indexes(env, node.topic_folder(topic), isinstance(node, broker.Kafka))
 
 
+def delete_by_size(env, nodes, clients, topics):
+    """Of the log with most segments both delete the older half, once it is not compacted any more."""
+    kind, topic = max(topics.items(), key=lambda entry: len(list(nodes[1].topic_folder(entry[1]).glob("*.log"))))
+    starts = [client.list_offsets(topic, -2)[1] for client in clients]
+    size = sum(path.stat().st_size for path in nodes[1].topic_folder(topic).glob("*.log"))
+    alter(clients, topic, cleanup_policy="delete", retention_bytes=size // 2)
+
+    def done():
+        """a retention by size"""
+        return all(client.list_offsets(topic, -2)[1] > start for client, start in zip(clients, starts))
+    until(done, 20)
+    time.sleep(1)                                   # nothing more follows
+    compare(env, nodes, clients, {kind: topic}, "deleted by size")
+
+
 @ottla_only
 def test_same_as_kafka(env):
     """Keys, tombstones, every codec, producers, transactions with their markers, lags: what Kafka's cleaner leaves of a
@@ -136,6 +152,7 @@ def test_same_as_kafka(env):
             changed = {kind: topic for kind, topic in topics.items() if kind not in STAYS}
             clean(nodes, clients, changed, once)
             compare(env, nodes, clients, topics, "cleaned twice")
+            delete_by_size(env, nodes, clients, topics)
         ours.stop()
         again.start()
         with Client(again) as mine, Client(kafka) as theirs:
