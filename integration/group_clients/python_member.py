@@ -164,7 +164,9 @@ class KafkaPython(Member):
             consumer.subscribe([self.wanted["topic"]], listener=Listener())
         read = 0
         while not self.over.is_set():
-            found = consumer.poll(timeout_ms=100)
+            # A poll whose time is over at the moment at which SyncGroup is answered loses the assignment for good
+            # (3.0.12: "timeout in ensure_active_group" beside the answer, then "need_rejoin: False"): few of them are.
+            found = consumer.poll(timeout_ms=5000)
             for place, messages in found.items():
                 for message in messages:
                     self.read(place.topic, place.partition, message.offset, message.value)

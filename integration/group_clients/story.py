@@ -62,7 +62,11 @@ def run(env, client, variants):
     with env.own_broker(**CONFIG) as node, Process(client, node) as a, Process(client, node) as b, Process(client, node) as c:
         for variant in variants:
             variant.topic = env.topic(PARTITIONS, variant.name, node=node)
-        go(env, node, variants, (a, b, c))
+        try:
+            go(env, node, variants, (a, b, c))
+        except Different as difference:  # what the members say is half of it
+            members = env.tool("kafka-consumer-groups", "--describe", "--members", "--all-groups", node=node, expect=None)
+            raise Different(f"{difference}\n{members}\n{node.log_tail()}") from None
 
 
 def go(env, node, variants, processes):
