@@ -3,6 +3,10 @@
 
 #define NS_PER_MS INT64_C(1000000)
 
+/* Between two looks for somebody who joins: members may ask for a rebalance time-out of 0, and static ones that are
+ * away stay for their session, in which Apache Kafka looks again and again without a pause. */
+enum { ELECT_AGAIN_MS_MIN = 100 };
+
 /* Where each state may lead (classic.h). */
 static bool leads_to(enum classic_state from, enum classic_state to)
 {
@@ -182,7 +186,9 @@ void classic_complete_join(struct classic_group *classic, struct step *step)
     group_timer_stop(groups_of(classic), &classic->join_timer);
     remove_absent(classic);
     if (classic_member_count(classic) > 0 && !elect(classic)) {
-        start_join_timer(classic, step, classic_rebalance_timeout_ms(classic));
+        int32_t timeout_ms = classic_rebalance_timeout_ms(classic);
+
+        start_join_timer(classic, step, timeout_ms < ELECT_AGAIN_MS_MIN ? ELECT_AGAIN_MS_MIN : timeout_ms);
         return;
     }
     classic->initial = false;

@@ -47,6 +47,7 @@ struct groups {
     struct list all;  /* of them, in the order they came */
     struct timer_heap timers;
     struct step *step;              /* the one under way, for timers */
+    bool ticking;                   /* it is a tick */
     struct loop_timer expire_timer; /* offsets.retention.check.interval.ms, or sooner where a step left something */
     struct offsets_sweep sweep;
     struct list pending; /* member ids handed out and not used yet, oldest first (classic_pending.c) */
@@ -65,7 +66,8 @@ MUST_CHECK enum err group_get_or_make(struct groups *groups, struct bytes id, st
 /* Frees it if there is nothing left of it; true: it is gone. */
 bool group_settle(struct group *group);
 struct group *group_after(const struct group *group); /* NULL: it is the last */
-/* Timers of cores: fired runs inside groups_tick, with groups->step set. Armed by monotonic time. */
+/* Timers of cores: fired runs inside groups_tick, with groups->step set. Armed by monotonic time; within a tick
+ * never for that tick again. */
 void group_timer_start(struct groups *groups, struct loop_timer *timer, int64_t due_ns);
 void group_timer_stop(struct groups *groups, struct loop_timer *timer);
 

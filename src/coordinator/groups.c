@@ -151,6 +151,9 @@ bool group_settle(struct group *group)
 
 void group_timer_start(struct groups *groups, struct loop_timer *timer, int64_t due_ns)
 {
+    /* What a tick arms is of a later one, whatever time-outs clients ask for: else it might never end. */
+    if (groups->ticking && due_ns <= groups->step->now_ns)
+        due_ns = groups->step->now_ns + 1;
     timer_heap_start(&groups->timers, timer, due_ns);
 }
 
@@ -274,12 +277,14 @@ void groups_tick(struct groups *groups, struct step *step)
     size_t room = step_room(step);
 
     groups->step = step;
+    groups->ticking = true;
     /* What is due of many groups need not fit one batch: the rest is due at once again. */
     while (step->err == ERR_OK && step_room(step) >= room / 2 && (first = timer_heap_first(&groups->timers)) != NULL &&
            first->due_ns <= step->now_ns) {
         timer_heap_stop(&groups->timers, first);
         first->fired(first);
     }
+    groups->ticking = false;
     groups->step = NULL;
 }
 

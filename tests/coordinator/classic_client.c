@@ -66,6 +66,13 @@ static uint32_t split(struct kept *at, const char *protocols)
     return count;
 }
 
+static int32_t rebalance_ms_of(const struct classic_client *client)
+{
+    if (client->rebalance_ms == CLIENT_REBALANCE_0)
+        return 0;
+    return client->rebalance_ms == 0 ? 30000 : client->rebalance_ms;
+}
+
 struct world_call *client_join(struct group_world *world, struct classic_client *client)
 {
     struct kept *at = keep(client);
@@ -73,7 +80,7 @@ struct world_call *client_join(struct group_world *world, struct classic_client 
     join_group_request_init(&at->join);
     at->join.group_id = bytes_of_text(group_of(client));
     at->join.session_timeout_ms = client->session_ms == 0 ? 10000 : client->session_ms;
-    at->join.rebalance_timeout_ms = client->rebalance_ms == 0 ? 30000 : client->rebalance_ms;
+    at->join.rebalance_timeout_ms = rebalance_ms_of(client);
     at->join.member_id = bytes_of_text(at->id);
     at->join.group_instance_id = bytes_of_text(client->instance);
     at->join.protocol_type = bytes_of_text(client->type == NULL ? "consumer" : client->type);

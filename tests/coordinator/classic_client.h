@@ -7,7 +7,7 @@
 
 #include "coordinator/group_world.h"
 
-enum { CLIENT_ID_BYTES = 128 };
+enum { CLIENT_ID_BYTES = 128, CLIENT_REBALANCE_0 = INT32_MIN };
 
 struct classic_client {
     const char *label;
@@ -17,7 +17,7 @@ struct classic_client {
     const char *type;      /* NULL: "consumer" */
     const char *reason;
     int32_t session_ms;   /* 0: 10000 */
-    int32_t rebalance_ms; /* 0: 30000 */
+    int32_t rebalance_ms; /* 0: 30000, CLIENT_REBALANCE_0: 0 */
     int16_t version;      /* of JoinGroup; 0: 9. For v0 say -1 */
     /* What it has learnt. */
     char id[CLIENT_ID_BYTES];

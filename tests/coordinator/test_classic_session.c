@@ -2,6 +2,7 @@
 #include <check.h>
 
 #include "coordinator/classic_client.h"
+#include "coordinator/group.h"
 #include "partition/run_tests.h"
 #include "protocol/gen/heartbeat.h"
 #include "protocol/gen/join_group.h"
@@ -274,6 +275,30 @@ START_TEST(the_coordinator_goes)
 }
 END_TEST
 
+static uint32_t fired_count;
+
+static void fired_again(struct loop_timer *timer)
+{
+    ck_assert_uint_lt(fired_count, 1000); /* else for ever */
+    fired_count++;
+    group_timer_start(world.groups, timer, world.now_ns - 1);
+}
+
+/* Whatever a timer arms, at whatever time, is of a later tick: no tick is endless. */
+START_TEST(a_tick_ends)
+{
+    struct loop_timer timer = {.fired = fired_again};
+
+    world_open(&world);
+    fired_count = 0;
+    group_timer_start(world.groups, &timer, world.now_ns);
+    world_advance(&world, 0);
+    ck_assert_uint_eq(fired_count, 1);
+    group_timer_stop(world.groups, &timer);
+    world_close(&world);
+}
+END_TEST
+
 RUN_TESTS("classic_session", heartbeats, silence, who_waits_is_alive, silence_in_a_rebalance, silence_of_all,
           leaving_before_v3, leaving_together, leaving_while_it_waits, the_leader_goes, leaving_in_the_initial_delay,
-          the_coordinator_goes)
+          the_coordinator_goes, a_tick_ends)

@@ -250,5 +250,55 @@ START_TEST(removed_by_name)
 }
 END_TEST
 
+/* Nobody is awaited for a time-out of nothing; a static member stays all the same, and the group looks for somebody who
+ * joins until its session ends. Whoever joins meanwhile is served. */
+static void no_time_to_join(int32_t rebalance_ms, bool restarted)
+{
+    struct classic_client dynamic = {.label = "dynamic"};
+    struct world_call *first = NULL;
+    struct world_call *second = NULL;
+
+    leader = (struct classic_client){.label = "leader", .instance = "i1", .rebalance_ms = rebalance_ms};
+    world_open(&world);
+    first = client_enter(&world, &leader);
+    second = client_enter(&world, &dynamic);
+    world_advance(&world, 6000);
+    client_learn(&leader, first);
+    client_learn(&dynamic, second);
+    (void)client_sync(&world, &leader, (struct classic_share[]){{&leader, "one"}, {&dynamic, "two"}}, 2);
+    (void)client_sync(&world, &dynamic, NULL, 0);
+    if (restarted)
+        world_restart(&world);
+    (void)client_leave(&world, &dynamic, 0);
+    world_advance(&world, 3000);
+    ck_assert_int_eq(client_error(client_beat(&world, &leader)), 27);
+    client_learn(&leader, client_join(&world, &leader));
+    ck_assert_int_eq(leader.generation, 2);
+    world_advance(&world, 1000); /* nor did it sync in no time */
+    ck_assert_int_eq(client_error(client_beat(&world, &leader)), 25);
+    world_close(&world);
+}
+
+START_TEST(no_time)
+{
+    no_time_to_join(CLIENT_REBALANCE_0, false);
+}
+END_TEST
+
+START_TEST(less_than_no_time)
+{
+    no_time_to_join(-1, false);
+}
+END_TEST
+
+/* A record may say so, too. */
+START_TEST(no_time_by_a_record)
+{
+    no_time_to_join(CLIENT_REBALANCE_0, true);
+    no_time_to_join(-1, true);
+}
+END_TEST
+
 RUN_TESTS("classic_static", stable_leader_v9, stable_leader_v8, stable_follower, fenced_after_a_restart,
-          stable_another_protocol, completing, preparing, absent_from_a_rebalance, removed_by_name)
+          stable_another_protocol, completing, preparing, absent_from_a_rebalance, removed_by_name, no_time,
+          less_than_no_time, no_time_by_a_record)
