@@ -291,10 +291,10 @@ static bool is_due(const struct consumer_group *consumer, const struct step *ste
         if (expression->version < version)
             version = expression->version;
     }
-    if (!any || step->now_ms <= last_ms + CONSUMER_REGEX_INTERVAL_MS)
+    if (!any || !step_has_passed(step, last_ms, CONSUMER_REGEX_INTERVAL_MS + 1))
         return false;
     return unresolved || version < consumer->topics_version ||
-           step->now_ms > last_ms + consumer->group->groups->settings->regex_refresh_ms;
+           step_has_passed(step, last_ms, consumer->group->groups->settings->regex_refresh_ms + 1);
 }
 
 /* What is denied now; too many topics: rights stay open. */

@@ -354,7 +354,7 @@ static bool is_time(const struct consumer_group *consumer, const struct step *st
     int32_t interval = consumer_setting(consumer->group, step, BYTES_LITERAL("consumer.assignment.interval.ms"),
                                         settings->consumer_assignment_interval_ms, 0, INT32_MAX);
 
-    return consumer->target_ms == 0 || interval == 0 || step->now_ms >= consumer->target_ms + interval;
+    return consumer->target_ms == 0 || interval == 0 || step_has_passed(step, consumer->target_ms, interval);
 }
 
 enum err consumer_update_target(struct consumer_group *consumer, struct step *step)

@@ -78,3 +78,9 @@ size_t step_room(const struct step *step)
 {
     return step->sink->room(step->sink, step);
 }
+
+bool step_has_passed(const struct step *step, int64_t since_ms, int64_t ms)
+{
+    /* Unsigned: a record may hold any time at all. */
+    return since_ms > step->now_ms || (uint64_t)step->now_ms - (uint64_t)since_ms >= (uint64_t)ms;
+}

@@ -79,5 +79,8 @@ MUST_CHECK enum err step_write(struct step *step, const struct message_type *key
  * must be in no list. Its done may run within the call. */
 void step_answer(struct step *step, struct step_op *op);
 size_t step_room(const struct step *step);
+/* Whether ms (not negative) have passed since a wall-clock time that was noted before. A time that is yet to come has
+ * passed: the clock was set back since, and nobody waits until it is there again. */
+bool step_has_passed(const struct step *step, int64_t since_ms, int64_t ms);
 
 #endif

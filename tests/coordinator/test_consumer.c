@@ -196,6 +196,26 @@ START_TEST(assignment_interval)
 }
 END_TEST
 
+/* Rule: a wall clock that goes back holds nobody up: a target from a time that is yet to come is old. */
+START_TEST(interval_and_a_clock_set_back)
+{
+    struct world_call *call = NULL;
+
+    begin();
+    world.settings.consumer_assignment_interval_ms = 1000;
+    JOIN(&world, "a", "t");
+    world.now_ms -= 3600000;
+    call = JOIN(&world, "b", "t");
+    ck_assert_int_eq(beat_epoch(call), 3);
+    world_say(&world, "the interval counts from the new time");
+    call = JOIN(&world, "c", "t");
+    ck_assert_int_eq(beat_epoch(call), 3);
+    world_advance(&world, 1000);
+    ck_assert_int_eq(beat_epoch(BEAT(&world, "c", 3)), 4);
+    world_close(&world);
+}
+END_TEST
+
 /* Rule: a group that is full takes nobody else (81), but whom it knows. */
 START_TEST(group_is_full)
 {
@@ -292,5 +312,5 @@ START_TEST(too_large)
 END_TEST
 
 RUN_TESTS("consumer", joins_assigns_revokes_leaves, refuses_mistakes, lost_answers, static_members, time_outs,
-          metadata_changes, subscription_changes, assignment_interval, group_is_full, assignor_choice, group_settings,
-          failed_records, history, too_large)
+          metadata_changes, subscription_changes, assignment_interval, interval_and_a_clock_set_back, group_is_full,
+          assignor_choice, group_settings, failed_records, history, too_large)

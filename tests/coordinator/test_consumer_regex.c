@@ -182,5 +182,22 @@ START_TEST(too_many_topics_with_rights)
 }
 END_TEST
 
+/* Rule: a wall clock that goes back holds nobody up: a resolution of a time that is yet to come is old. */
+START_TEST(a_clock_set_back)
+{
+    begin();
+    JOIN(&world, "a", NULL, .regex = "a.*");
+    world_advance(&world, 1);
+    BEAT(&world, "a", 0, .rebalance_ms = 60000, .regex = "a.*", .owned = "");
+    ck_assert_uint_eq(expression("a.*")->topic_count, 2);
+    world.now_ms -= 3600000;
+    JOIN(&world, "b", NULL, .regex = "b.*");
+    world_advance(&world, 1);
+    ck_assert(expression("b.*")->resolved);
+    ck_assert_uint_eq(expression("b.*")->topic_count, 1);
+    world_close(&world);
+}
+END_TEST
+
 RUN_TESTS("consumer_regex", resolved_beside, invalid, rights_count, refreshed, too_many_topics,
-          too_many_topics_with_rights)
+          too_many_topics_with_rights, a_clock_set_back)

@@ -87,4 +87,18 @@ START_TEST(a_failed_step_writes_no_more)
 }
 END_TEST
 
-RUN_TESTS("step", a_record_and_its_tombstone, large_ones_too, a_failed_step_writes_no_more)
+START_TEST(what_has_passed)
+{
+    struct step step = {.now_ms = 1000};
+
+    ck_assert(step_has_passed(&step, 0, 1000));
+    ck_assert(!step_has_passed(&step, 0, 1001));
+    ck_assert(step_has_passed(&step, 1000, 0));
+    ck_assert(!step_has_passed(&step, 1000, 1));
+    ck_assert(step_has_passed(&step, 1001, 1000)); /* the clock was set back */
+    ck_assert(step_has_passed(&step, INT64_MAX, INT64_MAX));
+    ck_assert(step_has_passed(&step, INT64_MIN, INT64_MAX));
+}
+END_TEST
+
+RUN_TESTS("step", a_record_and_its_tombstone, large_ones_too, a_failed_step_writes_no_more, what_has_passed)
