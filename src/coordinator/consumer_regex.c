@@ -7,7 +7,8 @@
 #include "protocol/gen/consumer_group_regular_expression_record.h"
 
 enum {
-    PIECE_MATCHES = 1024,               /* in one step: some 200 us of simple expressions */
+    PIECE_COST = 256,                   /* in one step, of matching (topic_regex.h) and of compiling: */
+    COMPILE_BYTES = 16,                 /* of an expression, for a cost of 1 */
     RIGHTS_TOPICS_MAX = 4096,           /* that are looked through for rights within a heartbeat: some 200 us */
     TASK_BYTES_MAX = 256 * 1024 * 1024, /* of names that match */
     EPOCH_BYTES = 512,                  /* the record of a new epoch, beside the group's id */
@@ -30,7 +31,9 @@ struct regex_task {
     struct resolving *all;
     uint32_t count;
     struct bytes after;   /* the last topic that was looked at; null: none yet */
-    uint32_t matches;     /* in this step */
+    uint32_t next;        /* of all: which has not looked at that one; 0: all have */
+    uint32_t compiled;    /* of all */
+    uint32_t cost;        /* in this step */
     int64_t version;      /* of the metadata it began with */
     struct bytes *denied; /* topics that whoever began it may not describe, by name */
     uint32_t denied_count;
@@ -190,16 +193,20 @@ enum err consumer_regex_apply(struct consumer_group *consumer, struct step *step
 
 /* ---- the matching ---- */
 
+/* With the expressions from next on, as far as the step's cost allows. */
 static enum err match(struct regex_task *task, struct bytes name)
 {
     struct bytes copy = {0};
 
-    for (uint32_t i = 0; i < task->count; i++) {
-        struct resolving *resolving = &task->all[i];
+    for (; task->next < task->count; task->next++) {
+        struct resolving *resolving = &task->all[task->next];
         enum err err = ERR_OK;
 
-        task->matches++;
-        if (!topic_regex_matches(resolving->regex, name))
+        if (task->cost >= PIECE_COST) {
+            task->done = false;
+            return ERR_OK;
+        }
+        if (!topic_regex_matches(resolving->regex, name, &task->cost))
             continue;
         if (copy.data == NULL)
             err = arena_copy(&task->arena, name, &copy);
@@ -209,24 +216,46 @@ static enum err match(struct regex_task *task, struct bytes name)
             return err;
         resolving->topics[resolving->count++] = copy;
     }
+    task->next = 0;
     return ERR_OK;
+}
+
+static enum err compile_next(struct regex_task *task)
+{
+    struct resolving *resolving = &task->all[task->compiled];
+    const struct group *group = task->consumer->group;
+    enum err err = topic_regex_new(resolving->text, &resolving->regex);
+
+    if (err == ERR_INVALID_REGULAR_EXPRESSION) { /* of a record that another broker wrote: it matches nothing */
+        if (group->groups->log != NULL)
+            log_warn(group->groups->log, "group %.*s: expression is not valid here, it matches no topic",
+                     BYTES_PRINTF(group->id));
+        err = topic_regex_new(BYTES_LITERAL("[^\\x00-\\x{10ffff}]"), &resolving->regex);
+    }
+    task->cost += 1 + (uint32_t)resolving->text.size / COMPILE_BYTES;
+    task->compiled++;
+    return err;
 }
 
 /* Topics come by name: those up to where the last step ended are passed over. */
 static bool each_topic(void *context, const struct group_topic *topic)
 {
     struct regex_task *task = context;
+    int order = task->after.data == NULL ? 1 : bytes_compare(topic->name, task->after);
 
-    if (task->after.data != NULL && bytes_compare(topic->name, task->after) <= 0)
+    if (order < 0 || (order == 0 && task->next == 0))
         return true;
-    if (task->matches >= PIECE_MATCHES) {
+    if (task->cost >= PIECE_COST) {
         task->done = false;
         return false;
     }
-    task->err = match(task, topic->name);
-    if (task->err == ERR_OK)
+    if (order > 0) {
+        task->next = 0; /* the one that was under way is gone */
         task->err = arena_copy(&task->arena, topic->name, &task->after);
-    return task->err == ERR_OK;
+    }
+    if (task->err == ERR_OK)
+        task->err = match(task, topic->name);
+    return task->err == ERR_OK && task->done;
 }
 
 static void task_fired(struct loop_timer *timer)
@@ -237,9 +266,14 @@ static void task_fired(struct loop_timer *timer)
     bool more = false;
     enum err err = ERR_OK;
 
-    task->matches = 0;
+    task->cost = 0;
     task->done = true;
-    if (task->written == 0) /* else all are matched, and the rest of the records is to be written */
+    while (task->err == ERR_OK && task->compiled < task->count && task->cost < PIECE_COST)
+        task->err = compile_next(task);
+    if (task->err == ERR_OK && task->compiled < task->count)
+        task->done = false;
+    else if (task->err == ERR_OK &&
+             task->written == 0) /* else all are matched, and the rest of the records is to be written */
         step->topics->each(step->topics, each_topic, task);
     if (task->err != ERR_OK) { /* no memory for so many: begun anew when somebody speaks */
         consumer_regex_stop(consumer);
@@ -347,14 +381,6 @@ static enum err begin(struct consumer_group *consumer, struct step *step, const 
             continue;
         task->count++;
         err = arena_copy(&task->arena, expression->text, &resolving->text);
-        if (err == ERR_OK)
-            err = topic_regex_new(expression->text, &resolving->regex);
-        if (err == ERR_INVALID_REGULAR_EXPRESSION) { /* of a record that another broker wrote: it matches nothing */
-            if (consumer->group->groups->log != NULL)
-                log_warn(consumer->group->groups->log, "group %.*s: expression is not valid here, it matches no topic",
-                         BYTES_PRINTF(consumer->group->id));
-            err = topic_regex_new(BYTES_LITERAL("[^\\x00-\\x{10ffff}]"), &resolving->regex);
-        }
         if (err != ERR_OK)
             return err;
     }

@@ -12,14 +12,21 @@ enum {
     WHY_BYTES = 256,
     HEAP_KB_MAX = 1024,
     CODE_ROOM_EXTRA = 16,
+    NO_CODE = -1,
+    BEYOND = 0xff,   /* stands for every character beyond ASCII: no topic name has any, so they are all alike */
+    NAME_WORK = 256, /* of the longest name, which a step may go over, too */
+    WORK_GROWTH = 16,
     GROWTH = 6, /* an escaped octal number takes at most that many times its bytes */
 };
+
+#define TOO_LARGE "expression too large"
 
 struct topic_regex {
     pcre2_general_context *general;
     pcre2_match_context *match;
     pcre2_match_data *data;
     pcre2_code *code;
+    size_t step_work; /* of one step, at most */
     uint32_t tired;
 };
 
@@ -29,6 +36,8 @@ struct translation {
     size_t at;
     char *to;
     size_t size;
+    uint32_t properties;
+    int32_t code;      /* of the character that was read last; NO_CODE: it is a set of them */
     bool can_repeat;   /* there is something that a quantifier would repeat */
     bool has_repeated; /* it has one already */
     const char *why;   /* the first mistake */
@@ -91,15 +100,48 @@ static void emit_code(struct translation *t, unsigned code)
 {
     char text[16];
 
-    (void)snprintf(text, sizeof(text), "\\x{%x}", code);
+    (void)snprintf(text, sizeof(text), "\\x{%x}", code < 0x80 ? code : BEYOND);
     emit(t, text);
+    t->code = (int32_t)code;
 }
 
-static void emit_literal(struct translation *t, int byte)
+/* The bytes of the UTF-8 character that is next, and its number; 0: it is none. */
+static size_t utf8(const struct translation *t, unsigned *code)
 {
-    if (byte < 0x80 && !is_digit(byte) && !is_letter(byte))
+    static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
+    int first = peek(t, 0);
+    size_t size = first < 0x80 ? 1 : first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf8 ? 4 : 0;
+
+    *code = size < 2 ? (unsigned)first : (unsigned)first & (0x7fU >> size);
+    for (size_t i = 1; i < size; i++) {
+        if (peek(t, i) < 0x80 || peek(t, i) >= 0xc0)
+            return 0;
+        *code = *code << 6 | ((unsigned)peek(t, i) & 0x3f);
+    }
+    if (size > 0 && (*code < least[size] || *code > 0x10ffff || (*code >= 0xd800 && *code < 0xe000)))
+        return 0;
+    return size;
+}
+
+/* The next character as itself. */
+static void literal(struct translation *t)
+{
+    unsigned code = 0;
+    size_t size = utf8(t, &code);
+
+    if (size == 0) {
+        fail(t, "invalid UTF-8");
+        return;
+    }
+    t->at += size;
+    if (code >= 0x80) {
+        emit_code(t, code);
+        return;
+    }
+    if (!is_digit((int)code) && !is_letter((int)code))
         emit_byte(t, '\\');
-    emit_byte(t, byte);
+    emit_byte(t, (int)code);
+    t->code = (int32_t)code;
 }
 
 static void hex_escape(struct translation *t) /* behind \x */
@@ -142,6 +184,7 @@ static void octal_escape(struct translation *t) /* at its first digit */
 /* \pN, \p{Greek}, \p{^Greek}: which there are PCRE2 knows. */
 static void property_escape(struct translation *t) /* at the p */
 {
+    t->properties++;
     emit_byte(t, '\\');
     emit_byte(t, t->from.data[t->at++]);
     if (peek(t, 0) != '{') {
@@ -166,6 +209,7 @@ static void escape(struct translation *t) /* behind the backslash */
 {
     int c = peek(t, 0);
 
+    t->code = NO_CODE;
     if (c < 0) {
         fail(t, "trailing backslash at end of expression");
     } else if (c == 'p' || c == 'P') {
@@ -183,8 +227,7 @@ static void escape(struct translation *t) /* behind the backslash */
         emit_byte(t, c);
         t->at++;
     } else if (c < 0x80 && !is_digit(c) && !is_letter(c)) {
-        emit_literal(t, c);
-        t->at++;
+        literal(t);
     } else {
         fail(t, "invalid escape sequence");
     }
@@ -192,49 +235,61 @@ static void escape(struct translation *t) /* behind the backslash */
 
 static void quoted(struct translation *t) /* behind \Q */
 {
-    while (t->at < t->from.size && !(peek(t, 0) == '\\' && peek(t, 1) == 'E'))
-        emit_literal(t, t->from.data[t->at++]);
+    while (t->why == NULL && t->at < t->from.size && !(peek(t, 0) == '\\' && peek(t, 1) == 'E'))
+        literal(t);
     if (t->at < t->from.size)
         t->at += 2;
 }
 
+static void class_name(struct translation *t) /* at the [ of [:alpha:] */
+{
+    while (peek(t, 0) >= 0 && peek(t, 0) != ']')
+        emit_byte(t, t->from.data[t->at++]);
+    if (peek(t, 0) == ']')
+        emit_byte(t, t->from.data[t->at++]);
+    t->code = NO_CODE;
+}
+
+static void class_item(struct translation *t)
+{
+    int c = peek(t, 0);
+
+    if (c < 0) {
+        fail(t, "missing closing ]");
+    } else if (c == '\\') {
+        t->at++;
+        escape(t);
+    } else if (c == '[' && peek(t, 1) == ':') {
+        class_name(t);
+    } else if (c == '[' || c == ']' || c >= 0x80) {
+        literal(t);
+    } else {
+        emit_byte(t, c);
+        t->code = c;
+        t->at++;
+    }
+}
+
 static void class_of(struct translation *t) /* at the [ */
 {
-    bool first = true;
-
     emit_byte(t, '[');
     t->at++;
     if (peek(t, 0) == '^') {
         emit_byte(t, '^');
         t->at++;
     }
-    for (;; first = false) {
-        int c = peek(t, 0);
+    for (bool first = true; t->why == NULL && (peek(t, 0) != ']' || first); first = false) {
+        int32_t low = NO_CODE;
 
-        if (t->why != NULL)
-            return;
-        if (c < 0) {
-            fail(t, "missing closing ]");
-            return;
-        }
-        if (c == ']' && !first)
-            break;
-        if (c == '\\') {
-            t->at++;
-            escape(t);
-        } else if (c == '[' && peek(t, 1) == ':') {
-            while (peek(t, 0) >= 0 && peek(t, 0) != ']')
-                emit_byte(t, t->from.data[t->at++]);
-            if (peek(t, 0) != ']')
-                continue;
-            emit_byte(t, ']');
-            t->at++;
-        } else {
-            if (c == '[' || c == ']')
-                emit_byte(t, '\\');
-            emit_byte(t, c);
-            t->at++;
-        }
+        class_item(t);
+        low = t->code;
+        if (low == NO_CODE || peek(t, 0) != '-' || peek(t, 1) == ']')
+            continue;
+        emit_byte(t, '-');
+        t->at++;
+        class_item(t);
+        if (t->code != NO_CODE && t->code < low)
+            fail(t, "invalid character class range");
     }
     emit_byte(t, ']');
     t->at++;
@@ -374,8 +429,7 @@ static void one(struct translation *t)
         emit_byte(t, c);
         t->at++;
     } else {
-        emit_literal(t, c);
-        t->at++;
+        literal(t);
     }
 }
 
@@ -399,7 +453,6 @@ static enum err contexts(struct topic_regex *regex)
     regex->match = pcre2_match_context_create(regex->general);
     if (regex->match == NULL)
         return ERR_NOMEM;
-    (void)pcre2_set_match_limit(regex->match, TOPIC_REGEX_STEPS_MAX);
     (void)pcre2_set_depth_limit(regex->match, TOPIC_REGEX_DEPTH_MAX);
     (void)pcre2_set_heap_limit(regex->match, HEAP_KB_MAX);
     return ERR_OK;
@@ -407,11 +460,13 @@ static enum err contexts(struct topic_regex *regex)
 
 static enum err compile(struct topic_regex *regex, const struct translation *t, char *why)
 {
-    const uint32_t options = PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY | PCRE2_NO_AUTO_CAPTURE |
+    /* By bytes: names are ASCII, and classes of 256 characters cost little. */
+    const uint32_t options = PCRE2_NEVER_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY | PCRE2_NO_AUTO_CAPTURE |
                              PCRE2_ANCHORED | PCRE2_ENDANCHORED;
     pcre2_compile_context *context = pcre2_compile_context_create(regex->general);
     int error = 0;
     size_t at = 0;
+    size_t size = 0;
 
     if (context == NULL)
         return ERR_NOMEM;
@@ -421,6 +476,12 @@ static enum err compile(struct topic_regex *regex, const struct translation *t, 
         (void)pcre2_get_error_message(error, (PCRE2_UCHAR *)why, WHY_BYTES);
         return error == PCRE2_ERROR_HEAP_FAILED ? ERR_NOMEM : ERR_INVALID_REGULAR_EXPRESSION;
     }
+    (void)pcre2_pattern_info(regex->code, PCRE2_INFO_SIZE, &size);
+    if (size > TOPIC_REGEX_CODE_MAX) {
+        (void)snprintf(why, WHY_BYTES, TOO_LARGE);
+        return ERR_INVALID_REGULAR_EXPRESSION;
+    }
+    regex->step_work = size + NAME_WORK * (1 + t->properties); /* a class asks each for each character */
     regex->data = pcre2_match_data_create(1, regex->general);
     return regex->data == NULL ? ERR_NOMEM : ERR_OK;
 }
@@ -434,7 +495,7 @@ static enum err make(struct bytes text, struct topic_regex **regex, char *why)
     if (made == NULL)
         return ERR_NOMEM;
     if (text.size > TOPIC_REGEX_BYTES_MAX) {
-        (void)snprintf(why, WHY_BYTES, "expression too large");
+        (void)snprintf(why, WHY_BYTES, TOO_LARGE);
         err = ERR_INVALID_REGULAR_EXPRESSION;
         goto out;
     }
@@ -491,14 +552,32 @@ void topic_regex_free(struct topic_regex *regex)
     mem_free(regex);
 }
 
-bool topic_regex_matches(struct topic_regex *regex, struct bytes name)
+static bool is_limit(int result)
 {
+    return result == PCRE2_ERROR_MATCHLIMIT || result == PCRE2_ERROR_DEPTHLIMIT || result == PCRE2_ERROR_HEAPLIMIT;
+}
+
+bool topic_regex_matches(struct topic_regex *regex, struct bytes name, uint32_t *cost)
+{
+    size_t work = TOPIC_REGEX_COST_WORK;
     int result = 0;
 
-    if (regex->tired >= TOPIC_REGEX_TIRED_MAX)
+    if (regex->tired >= TOPIC_REGEX_TIRED_MAX) {
+        *cost += 1;
         return false;
-    result = pcre2_match(regex->code, name.data, name.size, 0, 0, regex->data, regex->match);
-    if (result == PCRE2_ERROR_MATCHLIMIT || result == PCRE2_ERROR_DEPTHLIMIT || result == PCRE2_ERROR_HEAPLIMIT)
-        regex->tired++;
-    return result >= 0;
+    }
+    /* PCRE2 does not say what it did, but stops where told to: little is tried first, so that little is counted. */
+    for (;; work *= WORK_GROWTH) {
+        size_t steps = work / regex->step_work;
+
+        (void)pcre2_set_match_limit(regex->match, steps == 0 ? 1 : (uint32_t)steps);
+        result = pcre2_match(regex->code, name.data, name.size, 0, 0, regex->data, regex->match);
+        *cost += (uint32_t)(work / TOPIC_REGEX_COST_WORK);
+        if (!is_limit(result))
+            return result >= 0;
+        if (result != PCRE2_ERROR_MATCHLIMIT || work * WORK_GROWTH > TOPIC_REGEX_WORK_MAX)
+            break;
+    }
+    regex->tired++;
+    return false;
 }

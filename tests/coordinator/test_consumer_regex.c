@@ -199,5 +199,34 @@ START_TEST(a_clock_set_back)
 }
 END_TEST
 
+/* Rule: however many expressions a group has, and however bad they are, one step takes a bounded part of them. */
+START_TEST(a_piece_in_a_step)
+{
+    enum { MEMBERS = 8 };
+    static char names[MEMBERS][8];
+    static char texts[MEMBERS][32];
+
+    begin();
+    world_topic(&world, "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz", 1);
+    world_topic(&world, "c", 1);
+    for (int i = 0; i < MEMBERS; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "m%d", i);
+        (void)snprintf(texts[i], sizeof(texts[i]), "((z+)+)+[w-x]|c{1,%d}", i + 1);
+        JOIN(&world, names[i], NULL, .regex = texts[i]);
+    }
+    world_advance(&world, 1);
+    world_advance(&world, 10001);
+    JOIN(&world, names[0], NULL, .regex = texts[0]);
+    world_advance(&world, 0);
+    ck_assert(!expression(texts[1])->resolved);
+    world_advance(&world, 1);
+    for (int i = 0; i < MEMBERS; i++) {
+        ck_assert(expression(texts[i])->resolved);
+        ck_assert_uint_eq(expression(texts[i])->topic_count, 1);
+    }
+    world_close(&world);
+}
+END_TEST
+
 RUN_TESTS("consumer_regex", resolved_beside, invalid, rights_count, refreshed, too_many_topics,
-          too_many_topics_with_rights, a_clock_set_back)
+          too_many_topics_with_rights, a_clock_set_back, a_piece_in_a_step)

@@ -3,6 +3,7 @@
 
 #include <check.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "partition/run_tests.h"
@@ -10,9 +11,11 @@
 static void expect(const char *text, const char *name, bool matches)
 {
     struct topic_regex *regex = NULL;
+    uint32_t cost = 0;
 
     ck_assert_msg(topic_regex_new(bytes_of_text(text), &regex) == ERR_OK, "%s is refused", text);
-    ck_assert_msg(topic_regex_matches(regex, bytes_of_text(name)) == matches, "%s on %s: not %d", text, name, matches);
+    ck_assert_msg(topic_regex_matches(regex, bytes_of_text(name), &cost) == matches, "%s on %s: not %d", text, name,
+                  matches);
     topic_regex_free(regex);
 }
 
@@ -108,11 +111,63 @@ END_TEST
 START_TEST(bounded)
 {
     struct topic_regex *regex = NULL;
+    uint32_t cost = 0;
 
     ck_assert_int_eq(topic_regex_new(BYTES_LITERAL("(a+)+b"), &regex), ERR_OK);
     for (int i = 0; i < 10000; i++)
-        ck_assert(!topic_regex_matches(regex, BYTES_LITERAL("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac")));
+        ck_assert(!topic_regex_matches(regex, BYTES_LITERAL("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac"), &cost));
     topic_regex_free(regex);
+}
+END_TEST
+
+/* before, then again as often as fits, then after. */
+static char *fill(char *to, size_t size, const char *before, const char *again, const char *after)
+{
+    size_t at = (size_t)snprintf(to, size + 1, "%s", before);
+
+    while (at + strlen(again) + strlen(after) <= size)
+        at += (size_t)snprintf(to + at, size + 1 - at, "%s", again);
+    (void)snprintf(to + at, size + 1 - at, "%s", after);
+    return to;
+}
+
+/* Rule: what is too large is refused, as it is written or as it is repeated; a list of names that is not, is matched to
+ * its end. */
+START_TEST(sizes)
+{
+    char text[TOPIC_REGEX_BYTES_MAX + 64];
+
+    refuse(fill(text, TOPIC_REGEX_BYTES_MAX + 1, "", "a", ""), "expression too large");
+    refuse("(abcdefghij{0,99}){0,999}", NULL);
+    refuse("(abcdefghijklmnopqrstuvwxyz){0,500}", "expression too large");
+    expect(fill(text, TOPIC_REGEX_BYTES_MAX, "", "a", ""), "a", false);
+    expect(fill(text, TOPIC_REGEX_BYTES_MAX, "", "ab|", "cd"), "cd", true);
+    expect(fill(text, TOPIC_REGEX_BYTES_MAX, "(", "abcde|", "cd).*"), "cdx", true);
+    expect(fill(text, TOPIC_REGEX_BYTES_MAX, "", "payments\\.orders-1|", "payments\\.orders-2"), "payments.orders-2",
+           true);
+    expect("([a-z0-9]+[._-]){1,20}[a-z0-9]{1,100}", "a-b-c-d.e.f_g", true);
+}
+END_TEST
+
+/* Rule: no name has a character beyond ASCII; an expression may, and is checked all the same. */
+START_TEST(beyond_ascii)
+{
+    expect("caf\xc3\xa9", "cafe", false);
+    expect("caf\xc3\xa9?", "caf", true);
+    expect("[\xc3\xa9-\xf0\x9f\x98\x80x]+", "xx", true);
+    expect("[^\xc3\xa9]+", "abc", true);
+    expect("[\\x{0}-\\x{10ffff}]+", "abc", true);
+    expect("[!-\xc3\xa9]+", "abc", true);
+    expect("(?i)[\\x{100}-\\x{10ffff}]*A", "a", true);
+    expect("\\Q\xc3\xa9\\E|a", "a", true);
+    expect("[a-]+", "a-", true);
+    expect("[-a]+", "a-", true);
+    refuse("[\\x{200}-\\x{100}]", "invalid character class range");
+    refuse("[\xc3\xa9-a]", "invalid character class range");
+    refuse("[\xff]", "invalid UTF-8");
+    refuse("\xc0\x80", "invalid UTF-8");
+    refuse("\xed\xa0\x80", "invalid UTF-8");
+    refuse("\\Q\xe2\x82", "invalid UTF-8");
 }
 END_TEST
 
@@ -126,6 +181,7 @@ START_TEST(any_bytes)
         char text[24];
         size_t size = 0;
         struct topic_regex *regex = NULL;
+        uint32_t cost = 0;
 
         seed = seed * 1664525 + 1013904223;
         size = seed % sizeof(text);
@@ -134,7 +190,7 @@ START_TEST(any_bytes)
             text[j] = alphabet[(seed >> 8) % (sizeof(alphabet) - 1)];
         }
         if (topic_regex_new(bytes_of(text, size), &regex) == ERR_OK) {
-            (void)topic_regex_matches(regex, BYTES_LITERAL("abab01"));
+            (void)topic_regex_matches(regex, BYTES_LITERAL("abab01"), &cost);
             topic_regex_free(regex);
         }
     }
@@ -144,6 +200,7 @@ END_TEST
 static double names_us(const char *text)
 {
     struct topic_regex *regex = NULL;
+    uint32_t cost = 0;
     struct timespec from;
     struct timespec to;
 
@@ -153,12 +210,111 @@ static double names_us(const char *text)
         char name[64];
 
         (void)snprintf(name, sizeof(name), "payments.eu-central.orders-%04d", i);
-        (void)topic_regex_matches(regex, bytes_of_text(name));
+        (void)topic_regex_matches(regex, bytes_of_text(name), &cost);
     }
     (void)clock_gettime(CLOCK_MONOTONIC, &to);
     topic_regex_free(regex);
     return (double)(to.tv_sec - from.tv_sec) * 1e6 + (double)(to.tv_nsec - from.tv_nsec) / 1e3;
 }
+
+static double ms_since(const struct timespec *from)
+{
+    struct timespec to;
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+    return (double)(to.tv_sec - from->tv_sec) * 1e3 + (double)(to.tv_nsec - from->tv_nsec) / 1e6;
+}
+
+/* Rule: no expression takes long to compile, nor a match, nor the matches of one cost; what would is refused, or
+ * matches nothing. The figures are those of topic_regex.h. */
+START_TEST(hostile)
+{
+    static const struct {
+        const char *before, *again, *after;
+    } cases[] = {
+        {"(?i)[", "\\x{100}-\\x{10ffff}", "]"},
+        {"(?i)(?:[", "\\x{100}-\\x{10ffff}", "]){1,20}"},
+        {"(?i)", "[\\x{0}-\\x{10ffff}]", ""},
+        {"(?i)", "[^\\x{0}-\\x{10fffe}]*", ""},
+        {"", "[^\\p{L}\\p{N}]", ""},
+        {"[", "\\p{Greek}\\pS", "]*"},
+        {"([", "\\p{Greek}\\pS", "\\pL]*)*x"},
+        {"", "a?", ""},
+        {"", "a?", "b"},
+        {"(", "a?", ")*c"},
+        {"(", "a|", "a)*c"},
+        {"(", "aa|", "a)*c"},
+        {"", "(a*)*|", "c"},
+        {"", "a*", "c"},
+        {"", ".*", "c"},
+        {"", "(a|b)*", "c"},
+        {"", "a*b*", "c"},
+        {"", "[ab]*", "[cd]"},
+        {"", "\\w*", "\\."},
+        {"", "(?:a|b){0,99}", ""},
+        {"", "(?:a?){0,99}", "c"},
+        {"(?:", "a?", "){0,15}c"},
+        {"(?:", "a", "){1000}"},
+        {"(?:(?:", "a?", "){1000}){30}"},
+        {"(?:(?:(?:", "a", "{0,5}){0,5}){0,5}){0,5}"},
+        {"(?:(?:(?:a{0,10}){0,10}){0,10}){0,3}", "a", ""},
+        {"", "(", ""},
+        {"", "(?:a", ""},
+        {"(?:a|b|c|d){0,1000}", "a*", "c"},
+        {"(?i)", "s?", "c"},
+        {"a{0,1000}", "a*", "c"},
+        {"", "(a?){0,9}", "c"},
+        {"", "a*?", "c"},
+        {"(([", "\\p{Greek}", "\\p{Ll}]+)+)+c"},
+        {"", "[\\p{Greek}\\p{Han}\\p{Thai}\\p{Ll}]*", "c"},
+        {"", "(?:aa?)*", "c"},
+        {"((", "[a-z]|", "\\w)+)+c"},
+        {"(([", "\\P{Greek}", "]+)+)+c"},
+        {"", "[\\p{Greek}\\PS]*", "c"},
+        {"", "[\\pP\\pS\\pC\\pL\\pM]*?", "c"},
+        {"", "\\b\\B?a?", "c"},
+    };
+    double worst_compile = 0;
+    double worst_match = 0;
+    double worst_cost = 0;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (size_t size = 128; size <= TOPIC_REGEX_BYTES_MAX; size += 128) {
+            char text[TOPIC_REGEX_BYTES_MAX + 64];
+            char name[250] = "";
+            struct topic_regex *regex = NULL;
+            struct timespec from;
+            uint32_t cost = 0;
+            enum err err = ERR_OK;
+            double ms = 0;
+            double most = 0;
+
+            (void)fill(text, size, cases[i].before, cases[i].again, cases[i].after);
+            (void)fill(name, sizeof(name) - 1, "", "a",
+                       "cd.x-Z9"); /* whatever it ends with is there, but not at its end */
+            (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+            err = topic_regex_new(bytes_of_text(text), &regex);
+            ms = ms_since(&from);
+            worst_compile = ms > worst_compile ? ms : worst_compile;
+            for (int j = 0; err == ERR_OK && j < 20; j++) {
+                uint32_t before = cost;
+
+                (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+                (void)topic_regex_matches(regex, bytes_of_text(name), &cost);
+                ms = ms_since(&from);
+                most = ms > most ? ms : most;
+                ms /= cost - before;
+                worst_cost = ms > worst_cost ? ms : worst_cost;
+            }
+            worst_match = most > worst_match ? most : worst_match;
+            topic_regex_free(regex);
+        }
+    }
+    /* Some 50 times what was measured: a build with sanitizers on a busy machine is no failure, a second is. */
+    ck_assert(worst_compile < 100 && worst_match < 100);
+    printf("at worst: compile %.3f ms, match %.3f ms, cost of 1 %.3f ms\n", worst_compile, worst_match, worst_cost);
+}
+END_TEST
 
 /* Shows: what a thousand names cost in one step, and what the worst expressions can make of it. */
 START_TEST(a_thousand_names)
@@ -172,4 +328,5 @@ START_TEST(a_thousand_names)
 }
 END_TEST
 
-RUN_TESTS("topic_regex", whole_names, syntax, refused, bounded, any_bytes, a_thousand_names)
+RUN_TESTS("topic_regex", whole_names, syntax, refused, bounded, sizes, beyond_ascii, any_bytes, hostile,
+          a_thousand_names)
