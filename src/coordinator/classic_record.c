@@ -5,7 +5,6 @@
 #include "protocol/gen/group_metadata_record.h"
 
 enum {
-    RECORD_OVERHEAD_BYTES = 64,                 /* of a record in its batch, and its key's head */
     REPLAY_ARENA_BYTES_MAX = 256 * 1024 * 1024, /* decoded, a record is a few times its bytes; a batch is bounded */
     KEY_TYPE_BYTES = 2,
     VERSION_BYTES = 2,
@@ -50,9 +49,8 @@ enum err classic_write(struct classic_group *classic, struct step *step, bool ke
     }
     while (map_next(&classic->members, &cursor, NULL, &member))
         fill_member(&value.members[value.members_count++], member, keep);
-    if (wire_size_total(group_metadata_value_size(CLASSIC_RECORD_VERSION, &value)) + classic->group->id.size +
-            RECORD_OVERHEAD_BYTES >
-        step_room(step))
+    if (step_message_bytes(&group_metadata_key_message, &key, &group_metadata_value_message, CLASSIC_RECORD_VERSION,
+                           &value) > step_room(step))
         err = ERR_MESSAGE_TOO_LARGE;
     else
         err = step_write(step, &group_metadata_key_message, &key, &group_metadata_value_message, CLASSIC_RECORD_VERSION,

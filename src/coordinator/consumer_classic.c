@@ -209,14 +209,20 @@ static enum err describe(struct join *join)
     return ERR_OK;
 }
 
-static bool is_too_large(const struct join *join)
+/* What it writes, and what a downgrade writes behind that, land in one batch: where both do not fit, the group stays of
+ * its kind. */
+static bool is_too_large(struct join *join)
 {
     const struct consumer_member *known = join->member != NULL ? join->member : join->replaced;
+    size_t room = step_room(join->step);
+    size_t bytes =
+        consumer_join_bytes(join->consumer, join->step, join->member_id, &join->about, known, join->replaced != NULL);
 
-    return 2 * consumer_about_bytes(join->consumer, join->member_id, &join->about) +
-               (known == NULL ? 0 : 2 * consumer_current_bytes(known)) +
-               consumer_target_bytes(join->consumer, join->step, &join->about) >
-           step_room(join->step);
+    if (join->downgrade && bytes + consumer_about_bytes(join->consumer, join->member_id, &join->about) +
+                                   consumer_downgrade_bytes(join->consumer, join->step) >
+                               room)
+        join->downgrade = false;
+    return bytes > room;
 }
 
 /* Its record, without the expression that it may have had. */

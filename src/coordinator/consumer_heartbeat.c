@@ -316,15 +316,15 @@ static bool refuse_too_large(struct beat *beat)
     const struct consumer_group *consumer = beat->consumer == NULL ? &none : beat->consumer;
     const struct consumer_member *known = beat->member != NULL ? beat->member : beat->replaced;
     size_t bytes = 0;
+    size_t room = step_room(beat->step);
 
     if (beat->member != NULL && !consumer->refresh && consumer->target_epoch >= consumer->epoch &&
         consumer_about_equal(&beat->member->about, &beat->about))
         return false; /* as nearly all are: at most its own assignment is another */
-    bytes = consumer_about_bytes(consumer, beat->member_id, &beat->about) * (beat->replaced == NULL ? 1 : 2) +
-            consumer_target_bytes(consumer, beat->step, &beat->about);
-    if (known != NULL)
-        bytes += consumer_current_bytes(known) * (beat->replaced == NULL ? 1 : 2);
-    if (bytes <= step_room(beat->step))
+    bytes = consumer_join_bytes(consumer, beat->step, beat->member_id, &beat->about, known, beat->replaced != NULL);
+    if (beat->consumer == NULL && group_find(beat->groups, beat->op->group_id) != NULL)
+        room /= 2; /* the upgrade may take the other half */
+    if (bytes <= room)
         return false;
     consumer_refuse(beat->step, beat->op, ERR_UNKNOWN_SERVER_ERROR, "The records of the group would not fit a batch.");
     return true;

@@ -172,7 +172,15 @@ size_t consumer_target_bytes(const struct consumer_group *consumer, const struct
                              const struct consumer_group_member_metadata_value *about);
 size_t consumer_gone_bytes(const struct consumer_group *consumer, struct consumer_member *const *members,
                            uint32_t count);
-size_t consumer_downgrade_bytes(const struct consumer_group *consumer);
+/* Of all that stands of it. */
+size_t consumer_tombstones_bytes(const struct consumer_group *consumer);
+size_t consumer_epoch_bytes(const struct consumer_group *consumer);
+/* Of all that may be written for a member which joins or says anew what it subscribes to. known: it as it is, or the
+ * one that it replaces; NULL: none. */
+size_t consumer_join_bytes(const struct consumer_group *consumer, const struct step *step, struct bytes member_id,
+                           const struct consumer_group_member_metadata_value *about,
+                           const struct consumer_member *known, bool replaced);
+size_t consumer_downgrade_bytes(const struct consumer_group *consumer, const struct step *step);
 size_t consumer_expression_bytes(const struct consumer_group_regular_expression_key *key,
                                  const struct consumer_group_regular_expression_value *value);
 

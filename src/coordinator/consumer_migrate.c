@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "coordinator/classic_internal.h"
 #include "coordinator/consumer_internal.h"
+#include "protocol/gen/group_metadata_record.h"
 
 /* ---- from the classic protocol ---- */
 
@@ -106,11 +107,12 @@ static enum err take_newcomers(const struct classic_group *classic, const struct
 static size_t newcomer_bytes(const struct group *group, const struct upgrade *upgrade)
 {
     const struct consumer_group none = {.group = (struct group *)(uintptr_t)group};
-    size_t bytes = 0;
+    struct group_metadata_key key = {.group = group->id};
+    size_t bytes = step_message_bytes(&group_metadata_key_message, &key, &group_metadata_value_message, 0, NULL);
 
-    for (uint32_t i = 0; i < upgrade->count; i++) /* records 5, 7 and 8 */
-        bytes += 3 * consumer_about_bytes(&none, upgrade->all[i].id, &upgrade->all[i].about) +
-                 2 * consumer_set_bytes(&upgrade->all[i].assigned, true);
+    for (uint32_t i = 0; i < upgrade->count; i++) /* records 5, 7 and 8, and 7 once more */
+        bytes += 4 * consumer_about_bytes(&none, upgrade->all[i].id, &upgrade->all[i].about) +
+                 3 * consumer_set_bytes(&upgrade->all[i].assigned, true);
     return bytes;
 }
 
@@ -220,7 +222,7 @@ bool consumer_may_downgrade(const struct consumer_group *consumer, const struct 
     if (consumer->member_count - consumer->classic_count != others || (replaced && others == 0))
         return false;
     return left > 0 && (settings->migration & MIGRATION_DOWNGRADE) != 0 && left <= (uint32_t)settings->size_max &&
-           consumer_downgrade_bytes(consumer) <= step_room(step);
+           consumer_downgrade_bytes(consumer, step) <= step_room(step);
 }
 
 static bool is_among(const struct consumer_member *member, struct consumer_member *const *members, uint32_t count)

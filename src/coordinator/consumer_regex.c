@@ -184,7 +184,7 @@ enum err consumer_regex_apply(struct consumer_group *consumer, struct step *step
         return ERR_OK;
     *applied = true;
     filter(task, op);
-    err = write_all(consumer, step, task, consumer_current_bytes(member), &more);
+    err = write_all(consumer, step, task, consumer_current_bytes(member) + consumer_epoch_bytes(consumer), &more);
     if (err != ERR_OK || more)
         return err;
     consumer_regex_stop(consumer);

@@ -6,8 +6,9 @@
  */
 
 enum {
-    RECORD_BYTES = 48,   /* key and value without texts and lists, and the record around them */
-    RUN_BYTES = 24,      /* of one topic in a list of partitions */
+    RECORD_BYTES = STEP_RECORD_FRAME_BYTES + 40, /* with the lengths and numbers of key and value, not its texts */
+    RUN_BYTES = 28,      /* of one topic in a list of partitions: id, and lengths of two lists */
+    NAMED_RUN_BYTES = 8, /* the same in a client's assignment, beside the topic's name */
     PARTITION_BYTES = 4, /* in such a list; twice that with its epoch */
 };
 
@@ -74,11 +75,37 @@ size_t consumer_expression_bytes(const struct consumer_group_regular_expression_
            wire_size_total(message_size(&consumer_group_regular_expression_value_message, 0, value));
 }
 
+/* The group's epoch, and its target's. */
+size_t consumer_epoch_bytes(const struct consumer_group *consumer)
+{
+    return 2 * (RECORD_BYTES + consumer->group->id.size);
+}
+
+/* With three tombstones of the one that it replaces, whose records are written once more for it. */
+size_t consumer_join_bytes(const struct consumer_group *consumer, const struct step *step, struct bytes member_id,
+                           const struct consumer_group_member_metadata_value *about,
+                           const struct consumer_member *known, bool replaced)
+{
+    size_t bytes = consumer_about_bytes(consumer, member_id, about) + consumer_epoch_bytes(consumer) +
+                   consumer_target_bytes(consumer, step, about);
+
+    bytes += RECORD_BYTES + consumer->group->id.size + member_id.size; /* what it has, without the lists */
+    if (known == NULL)
+        return bytes;
+    bytes += consumer_current_bytes(known) + RECORD_BYTES + consumer->group->id.size +
+             known->about.subscribed_topic_regex.size; /* an expression that nobody has any more */
+    if (replaced)
+        bytes += 3 * (RECORD_BYTES + consumer->group->id.size + known->id.size) +
+                 consumer_about_bytes(consumer, member_id, &known->about) + 2 * consumer_current_bytes(known) +
+                 2 * member_id.size;
+    return bytes;
+}
+
 /* Three tombstones of each, one of an expression that perhaps nobody else has, and the group's new epochs. */
 size_t consumer_gone_bytes(const struct consumer_group *consumer, struct consumer_member *const *members,
                            uint32_t count)
 {
-    size_t bytes = 2 * (RECORD_BYTES + consumer->group->id.size);
+    size_t bytes = consumer_epoch_bytes(consumer);
 
     for (uint32_t i = 0; i < count; i++)
         bytes += 4 * (RECORD_BYTES + consumer->group->id.size) + 3 * members[i]->id.size +
@@ -86,10 +113,36 @@ size_t consumer_gone_bytes(const struct consumer_group *consumer, struct consume
     return bytes;
 }
 
-/* Three tombstones of each member, and all of them in the classic group's record. */
-size_t consumer_downgrade_bytes(const struct consumer_group *consumer)
+static size_t assignment_bytes(const struct partition_set *set, const struct step *step)
 {
-    size_t bytes = 4 * (RECORD_BYTES + consumer->group->id.size);
+    size_t bytes = (size_t)set->count * PARTITION_BYTES;
+
+    for (uint32_t from = 0; from < set->count; from = partition_set_run(set, from)) {
+        struct group_topic topic = {0};
+
+        if (step->topics->by_id(step->topics, set->items[from].topic, &topic))
+            bytes += NAMED_RUN_BYTES + topic.name.size;
+    }
+    return bytes;
+}
+
+size_t consumer_tombstones_bytes(const struct consumer_group *consumer)
+{
+    size_t bytes = 3 * (RECORD_BYTES + consumer->group->id.size);
+    uint32_t cursor = 0;
+    void *value = NULL;
+
+    while (map_next(&consumer->expressions, &cursor, NULL, &value))
+        bytes += RECORD_BYTES + consumer->group->id.size + ((const struct consumer_expression *)value)->text.size;
+    for (cursor = 0; map_next(&consumer->members, &cursor, NULL, &value);)
+        bytes += 3 * (RECORD_BYTES + consumer->group->id.size + ((const struct consumer_member *)value)->id.size);
+    return bytes;
+}
+
+/* The tombstones, and all members in the classic group's record. */
+size_t consumer_downgrade_bytes(const struct consumer_group *consumer, const struct step *step)
+{
+    size_t bytes = consumer_tombstones_bytes(consumer) + RECORD_BYTES + consumer->group->id.size;
     uint32_t cursor = 0;
     void *value = NULL;
 
@@ -97,9 +150,8 @@ size_t consumer_downgrade_bytes(const struct consumer_group *consumer)
         const struct consumer_member *member = value;
         const struct classic_member_metadata *classic = member->about.classic_member_metadata;
 
-        bytes += 3 * (RECORD_BYTES + consumer->group->id.size + member->id.size);
         bytes += consumer_about_bytes(consumer, member->id, &member->about);
-        bytes += consumer_set_bytes(&member->target, false);
+        bytes += assignment_bytes(&member->target, step);
         for (uint32_t i = 0; classic != NULL && i < classic->supported_protocols_count; i++)
             bytes += classic->supported_protocols[i].metadata.size;
     }

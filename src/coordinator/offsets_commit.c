@@ -13,7 +13,6 @@ enum {
     COMMIT_VERSION_IDS = 10,
     TXN_VERSION_IDS = 6,
     COMMIT_VERSION_GROUP_ERRORS = 9, /* from it on GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH may be answered */
-    RECORD_OVERHEAD_BYTES = 96,      /* fixed fields of key and value, and the record around them, at most */
 };
 
 struct commit_part {
@@ -90,27 +89,43 @@ static enum err check_partition(const struct commit *commit, const struct commit
     return ERR_OK;
 }
 
+/* What is written of one. */
+struct record {
+    struct offset_commit_key key;
+    struct offset_commit_value value;
+    int16_t version;
+};
+
+static struct record record_of(const struct commit *commit, const struct commit_part *part)
+{
+    struct record record = {
+        .key = {.group = commit->op->group_id, .topic = part->topic->name, .partition = part->partition},
+        .version = commit->expire_ms != -1 ? RECORD_VERSION_EXPIRE : RECORD_VERSION};
+
+    offset_commit_value_init(&record.value);
+    record.value.offset = part->offset;
+    record.value.leader_epoch = part->leader_epoch;
+    record.value.metadata = part->metadata;
+    record.value.commit_timestamp = part->timestamp_ms;
+    record.value.expire_timestamp = commit->expire_ms;
+    record.value.topic_id = part->topic->id;
+    return record;
+}
+
 static size_t record_bytes(const struct commit *commit, const struct commit_part *part)
 {
-    return RECORD_OVERHEAD_BYTES + commit->op->group_id.size + part->topic->name.size + part->metadata.size;
+    struct record record = record_of(commit, part);
+
+    return step_message_bytes(&offset_commit_key_message, &record.key, &offset_commit_value_message, record.version,
+                              &record.value);
 }
 
 static enum err write_part(const struct commit *commit, const struct commit_part *part)
 {
-    bool expires = commit->expire_ms != -1;
-    struct offset_commit_key key = {
-        .group = commit->op->group_id, .topic = part->topic->name, .partition = part->partition};
-    struct offset_commit_value value;
+    struct record record = record_of(commit, part);
 
-    offset_commit_value_init(&value);
-    value.offset = part->offset;
-    value.leader_epoch = part->leader_epoch;
-    value.metadata = part->metadata;
-    value.commit_timestamp = part->timestamp_ms;
-    value.expire_timestamp = commit->expire_ms;
-    value.topic_id = part->topic->id;
-    return step_write(commit->step, &offset_commit_key_message, &key, &offset_commit_value_message,
-                      expires ? RECORD_VERSION_EXPIRE : RECORD_VERSION, &value);
+    return step_write(commit->step, &offset_commit_key_message, &record.key, &offset_commit_value_message,
+                      record.version, &record.value);
 }
 
 static void fail_all(const struct commit *commit, enum err why)

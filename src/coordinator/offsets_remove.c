@@ -12,14 +12,16 @@
 #define NS_PER_MS INT64_C(1000000)
 
 enum {
-    TOMBSTONE_OVERHEAD_BYTES = 64, /* a key's fixed fields, and the record around it, at most */
-    AGAIN_MS = 1,                  /* before the next step */
-    DELETED_IN_STEP = 1024,        /* offsets of deleted groups: some 0.4 ms */
+    AGAIN_MS = 1,           /* before the next step */
+    DELETED_IN_STEP = 1024, /* offsets of deleted groups: some 0.4 ms */
 };
 
 bool offsets_has_room(const struct step *step, const struct group *group, struct bytes topic)
 {
-    return step->err == ERR_OK && step_room(step) >= TOMBSTONE_OVERHEAD_BYTES + group->id.size + topic.size;
+    struct offset_commit_key key = {.group = group->id, .topic = topic};
+
+    return step->err == ERR_OK && step_message_bytes(&offset_commit_key_message, &key, &offset_commit_value_message, 0,
+                                                     NULL) <= step_room(step);
 }
 
 void offsets_go_on_soon(struct groups *groups, const struct step *step)

@@ -6,7 +6,6 @@
 #define NS_PER_MS INT64_C(1000000)
 
 enum {
-    RECORD_FRAME_BYTES = 48, /* more than a record has beside its key and value */
     SCRATCH_KEPT_BYTES = 64 * 1024,
     NULL_SIZE = -1,
 };
@@ -56,7 +55,8 @@ void state_write_clear(struct state_logs *logs)
 /* What the step's records take in a batch, at most. */
 static size_t step_bytes(const struct state_log *log)
 {
-    return log->logs->scratch_size + (size_t)log->step_records * (RECORD_FRAME_BYTES - sizeof(struct scratch_record));
+    return log->logs->scratch_size +
+           (size_t)log->step_records * (STEP_RECORD_FRAME_BYTES - sizeof(struct scratch_record));
 }
 
 static size_t batch_bytes_max(const struct state_log *log)
@@ -66,7 +66,7 @@ static size_t batch_bytes_max(const struct state_log *log)
 
 size_t state_write_room(const struct state_log *log)
 {
-    size_t used = BATCH_HEADER_BYTES + step_bytes(log) + RECORD_FRAME_BYTES;
+    size_t used = BATCH_HEADER_BYTES + step_bytes(log);
 
     return used > batch_bytes_max(log) ? 0 : batch_bytes_max(log) - used;
 }
@@ -77,7 +77,7 @@ enum err state_write_record(struct state_log *log, const struct step_producer *p
     enum err err = ERR_OK;
 
     assert(log->step_records == 0 || (producer == NULL ? -1 : producer->id) == log->step_producer.id);
-    if (key.size + value.size > state_write_room(log))
+    if (step_record_bytes(key.size, value.size) > state_write_room(log))
         return ERR_MESSAGE_TOO_LARGE;
     err = scratch_add(log->logs, key, value);
     if (err != ERR_OK)

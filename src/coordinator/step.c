@@ -8,6 +8,18 @@ enum {
     ON_STACK_BYTES = 1024, /* most records are smaller */
 };
 
+static size_t encoded_bytes(const struct message_type *type, int16_t version, const void *message)
+{
+    return VERSION_BYTES + wire_size_total(message_size(type, version, message));
+}
+
+size_t step_message_bytes(const struct message_type *key_type, const void *key, const struct message_type *value_type,
+                          int16_t version, const void *value)
+{
+    return step_record_bytes(encoded_bytes(key_type, 0, key),
+                             value == NULL ? 0 : encoded_bytes(value_type, version, value));
+}
+
 /* The message behind its type or version. NULL without memory, or for a string that is too long (err). */
 static uint8_t *encode(const struct message_type *type, int16_t version, const void *message, uint8_t *small,
                        size_t *size, enum err *err)
@@ -15,7 +27,7 @@ static uint8_t *encode(const struct message_type *type, int16_t version, const v
     struct wire_writer w;
     uint8_t *to = small;
 
-    *size = VERSION_BYTES + wire_size_total(message_size(type, version, message));
+    *size = encoded_bytes(type, version, message);
     if (*size > ON_STACK_BYTES) {
         to = mem_alloc(*size);
         if (to == NULL) {

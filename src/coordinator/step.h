@@ -40,6 +40,9 @@ struct step_op {
     int64_t deadline_ns;
 };
 
+/* More than a record takes in its batch beside its key and its value. */
+enum { STEP_RECORD_FRAME_BYTES = 48 };
+
 /* Whose transaction the records of a step belong to. */
 struct step_producer {
     int64_t id;
@@ -64,7 +67,7 @@ struct step_sink {
      * Appends to the step's batch, and replays. */
     enum err (*record)(struct step_sink *sink, struct step *step, struct bytes key, struct bytes value);
     void (*answer)(struct step_sink *sink, struct step *step, struct step_op *op);
-    /* Bytes of records that this step may still write into its batch. */
+    /* Bytes of records that this step may still write into its batch, each counted by step_record_bytes. */
     size_t (*room)(const struct step_sink *sink, const struct step *step);
 };
 
@@ -82,5 +85,15 @@ size_t step_room(const struct step *step);
 /* Whether ms (not negative) have passed since a wall-clock time that was noted before. A time that is yet to come has
  * passed: the clock was set back since, and nobody waits until it is there again. */
 bool step_has_passed(const struct step *step, int64_t since_ms, int64_t ms);
+
+/* What a record of such a key and value takes of the room: sinks count it so, and so does who asks for room. */
+static inline size_t step_record_bytes(size_t key_size, size_t value_size)
+{
+    return STEP_RECORD_FRAME_BYTES + key_size + value_size;
+}
+
+/* The same of a record that is not encoded yet. value NULL: a tombstone. */
+size_t step_message_bytes(const struct message_type *key_type, const void *key, const struct message_type *value_type,
+                          int16_t version, const void *value);
 
 #endif

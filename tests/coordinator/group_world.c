@@ -148,7 +148,7 @@ static enum err sink_record(struct step_sink *sink, struct step *step, struct by
         return err;
     }
     say_record(world, key, value);
-    world->batch_used += key.size + value.size;
+    world->batch_used += step_record_bytes(key.size, value.size);
     ck_assert_msg(world->batch_used <= world->batch_room, "a step does not fit its batch");
     ck_assert_uint_lt(world->record_count, WORLD_RECORDS_MAX);
     world->records[world->record_count++] =

@@ -311,6 +311,25 @@ START_TEST(too_large)
 }
 END_TEST
 
+/* ... and at no size is a part of it written alone: the world fails where a step does not fit. */
+START_TEST(about_as_large_as_the_batch)
+{
+    for (size_t room = 100; room < 4000; room += 10) {
+        begin();
+        world.quiet = true;
+        world_topic(&world, "u", 3);
+        world.batch_room = room;
+        JOIN(&world, "a", "t", .instance = "i");
+        JOIN(&world, "b", "t,u");
+        BEAT(&world, "a", 1, .topics = "t,u", .instance = "i");
+        BEAT(&world, "b", 2, .topics = "u");
+        BEAT(&world, "a", -2, .instance = "i");
+        JOIN(&world, "c", "u", .instance = "i");
+        world_close(&world);
+    }
+}
+END_TEST
+
 RUN_TESTS("consumer", joins_assigns_revokes_leaves, refuses_mistakes, lost_answers, static_members, time_outs,
           metadata_changes, subscription_changes, assignment_interval, interval_and_a_clock_set_back, group_is_full,
-          assignor_choice, group_settings, failed_records, history, too_large)
+          assignor_choice, group_settings, failed_records, history, too_large, about_as_large_as_the_batch)

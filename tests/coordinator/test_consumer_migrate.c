@@ -350,7 +350,7 @@ START_TEST(too_many_leave)
     request.group_id = BYTES_LITERAL("g");
     request.members = who;
     request.members_count = 2;
-    world.batch_room = 500;
+    world.batch_room = 800;
     response = world_ask(&world, "old", ASK_LEAVE_GROUP, 5, "g", &request)->response;
     ck_assert_int_eq(response->members[0].error_code, -1);
     ck_assert_int_eq(response->members[1].error_code, -1);
@@ -361,5 +361,21 @@ START_TEST(too_many_leave)
 }
 END_TEST
 
+/* Rule: at no size of a batch is more written than fits it, be it of who comes or of the group that changes its kind:
+ * the world fails where a step does not fit. */
+START_TEST(about_as_large_as_the_batch)
+{
+    for (size_t room = 100; room < 6000; room += 10) {
+        begin();
+        world.quiet = true;
+        JOIN(&world, "new", "t", .instance = "i");
+        JOIN_OLD("old", .id = "", .version = -1);
+        world.batch_room = room;
+        JOIN_OLD("other", .id = "", .instance = "i");
+        world_close(&world);
+    }
+}
+END_TEST
+
 RUN_TESTS("consumer_migrate", too_many_leave, up_and_down, upgrade_refused, empty_groups, classic_members,
-          static_downgrade, last_one_left, oldest_members)
+          static_downgrade, last_one_left, oldest_members, about_as_large_as_the_batch)

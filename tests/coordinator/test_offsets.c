@@ -287,6 +287,38 @@ START_TEST(a_commit_over_the_batch)
 }
 END_TEST
 
+/* Rule: a commit is refused whole, or fits its batch whole, however near it is: a step that fails takes everybody's
+ * state with it. The world fails where a step does not fit. */
+START_TEST(a_commit_about_as_large_as_the_batch)
+{
+    enum { PARTS = 8, ROOM_MIN = 700, ROOM_MAX = 1000 };
+    uint32_t refusals = 0;
+    uint32_t commits = 0;
+
+    world_open(&world);
+    world.quiet = true;
+    world_topic(&world, "t", PARTS);
+    for (size_t room = ROOM_MIN; room < ROOM_MAX; room++) {
+        struct commit *commit = commit_of("t");
+        uint32_t before = world.record_count;
+        const struct offset_commit_response *out = NULL;
+
+        world.batch_room = room;
+        for (int32_t i = 0; i < PARTS; i++)
+            (void)commit_add(commit, i, 1);
+        out = world_ask(&world, "c", ASK_OFFSET_COMMIT, COMMIT_VERSION, "g", &commit->request)->response;
+        if (out->topics[0].partitions[0].error_code == 0)
+            commits++;
+        else
+            refusals++;
+        ck_assert_uint_eq(world.record_count - before, out->topics[0].partitions[0].error_code == 0 ? PARTS : 0);
+    }
+    ck_assert_uint_gt(refusals, 0);
+    ck_assert_uint_gt(commits, 0);
+    world_close(&world);
+}
+END_TEST
+
 START_TEST(by_topic_id)
 {
     struct commit *commit = commit_of("");
@@ -624,6 +656,6 @@ START_TEST(reads_wait_for_the_commit)
 END_TEST
 
 RUN_TESTS("offsets", committed_fetched_and_kept, all_none_and_unknown, refused, metadata_is_counted_in_characters,
-          a_commit_over_the_batch, by_topic_id, deleted_topics_and_offsets, deletions_in_parts, a_deletion_and_the_end,
-          transactions, transactions_refused, age, a_doubted_clock, commits_of_strange_times, replayed, a_failed_write,
-          reads_wait_for_the_commit)
+          a_commit_over_the_batch, a_commit_about_as_large_as_the_batch, by_topic_id, deleted_topics_and_offsets,
+          deletions_in_parts, a_deletion_and_the_end, transactions, transactions_refused, age, a_doubted_clock,
+          commits_of_strange_times, replayed, a_failed_write, reads_wait_for_the_commit)

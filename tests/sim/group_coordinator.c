@@ -9,7 +9,8 @@
 #define NS_PER_MS INT64_C(1000000)
 
 enum {
-    BATCH_BYTES_MAX = 1024 * 1024,
+    BATCH_BYTES_MIN = 16 * 1024,
+    BATCH_BYTES_SHIFT_MAX = 6, /* to 1 MiB, as is Apache Kafka's default */
     RECORDS_FIRST = 256,
     COMMIT_MS_MAX = 30,
     DOWN_MS_MAX = 3000,
@@ -38,15 +39,24 @@ static void drop_record(struct group_record *record)
     mem_free((void *)(uintptr_t)record->value.data);
 }
 
+static size_t batch_room(const struct step_sink *sink, const struct step *step)
+{
+    const struct group_coordinator *coordinator = of_sink(sink);
+
+    (void)step;
+    return coordinator->batch_bytes_max - coordinator->batch_bytes;
+}
+
 static enum err take_record(struct step_sink *sink, struct step *step, struct bytes key, struct bytes value)
 {
     struct group_coordinator *coordinator = of_sink(sink);
     struct group_record record = {
         .batch = coordinator->batches, .reset = coordinator->resetting, .confused = coordinator->confused};
 
-    (void)step;
     if (coordinator->fail_in > 0 && --coordinator->fail_in == 0)
         return ERR_IO;
+    assert(step_record_bytes(key.size, value.size) <= batch_room(sink, step)); /* it was to be asked for */
+    coordinator->batch_bytes += step_record_bytes(key.size, value.size);
     record.key = keep(key);
     record.value = keep(value);
     group_coordinator_check_record(coordinator, &record);
@@ -125,6 +135,7 @@ static void begin(struct group_coordinator *coordinator)
 {
     struct sim *sim = coordinator->sim;
 
+    coordinator->batch_bytes = 0;
     coordinator->step = (struct step){.now_ns = sim->mono_ns,
                                       .now_ms = sim->mono_ns / NS_PER_MS + sim->wall_offset_ms,
                                       .rng = &sim->rng,
@@ -193,13 +204,6 @@ static void tick_run(struct sim_event *event)
     begin(coordinator);
     groups_tick(coordinator->groups, &coordinator->step);
     end(coordinator);
-}
-
-static size_t batch_room(const struct step_sink *sink, const struct step *step)
-{
-    (void)sink;
-    (void)step;
-    return BATCH_BYTES_MAX;
 }
 
 void group_coordinator_ask(struct group_coordinator *coordinator, struct group_op *op)
@@ -369,6 +373,7 @@ void group_coordinator_open(struct group_coordinator *coordinator, struct sim *s
     memset(coordinator, 0, sizeof(*coordinator));
     coordinator->sim = sim;
     group_settings_init(&coordinator->settings);
+    coordinator->batch_bytes_max = (size_t)BATCH_BYTES_MIN << rng_below(&sim->rng, BATCH_BYTES_SHIFT_MAX + 1);
     list_init(&coordinator->answered);
     list_init(&coordinator->held);
     coordinator->topics = (struct group_topics){

@@ -50,8 +50,10 @@ struct group_coordinator {
     struct group_record *records;
     uint32_t record_count;
     uint32_t record_room;
-    uint32_t batches;   /* whole ones */
-    uint32_t committed; /* of them */
+    uint32_t batches;       /* whole ones */
+    uint32_t committed;     /* of them */
+    size_t batch_bytes_max; /* of one step, by the seed */
+    size_t batch_bytes;     /* of the one under way */
     bool resetting, confused;
     uint32_t fail_in;     /* records; 0: no failure */
     struct list answered; /* in this step */
