@@ -29,6 +29,7 @@ void classic_loaded(struct group *group, struct step *step);
 void classic_unload(struct group *group, struct step *step, enum err why);
 /* Writes the tombstone of the group's record; replay takes it off the group. The group has no members. */
 MUST_CHECK enum err classic_write_tombstone(struct group *group, struct step *step);
+size_t classic_tombstone_bytes(const struct group *group); /* of the step's room; 0: it has no record */
 
 struct bytes classic_state_name(const struct classic_group *classic);    /* NULL: Empty */
 struct bytes classic_protocol_type(const struct classic_group *classic); /* "" where there is none */

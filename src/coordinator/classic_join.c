@@ -446,6 +446,10 @@ void classic_join(struct groups *groups, struct step *step, struct group_op *op)
             consumer_classic_join(group, step, op);
             return;
         }
+        if (consumer_tombstones_bytes(group->consumer) > step_room(step)) {
+            refuse(step, op, ERR_UNKNOWN_SERVER_ERROR, in->member_id);
+            return;
+        }
         err = consumer_write_tombstones(group, step); /* an empty one becomes a classic one */
         if (err != ERR_OK) {
             fail(step, op, err);

@@ -78,6 +78,16 @@ enum err classic_write_tombstone(struct group *group, struct step *step)
                       NULL);
 }
 
+size_t classic_tombstone_bytes(const struct group *group)
+{
+    struct group_metadata_key key = {.group = group->id};
+
+    if (group->classic == NULL || !group->classic->recorded)
+        return 0;
+    return step_message_bytes(&group_metadata_key_message, &key, &group_metadata_value_message, CLASSIC_RECORD_VERSION,
+                              NULL);
+}
+
 /* ---- replay ---- */
 
 static enum err replay_member(struct classic_group *classic, const struct group_metadata_value *value,

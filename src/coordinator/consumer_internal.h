@@ -172,8 +172,6 @@ size_t consumer_target_bytes(const struct consumer_group *consumer, const struct
                              const struct consumer_group_member_metadata_value *about);
 size_t consumer_gone_bytes(const struct consumer_group *consumer, struct consumer_member *const *members,
                            uint32_t count);
-/* Of all that stands of it. */
-size_t consumer_tombstones_bytes(const struct consumer_group *consumer);
 size_t consumer_epoch_bytes(const struct consumer_group *consumer);
 /* Of all that may be written for a member which joins or says anew what it subscribes to. known: it as it is, or the
  * one that it replaces; NULL: none. */

@@ -132,6 +132,14 @@ static bool drop_all(struct group *group, struct step *step, uint32_t *left)
     return step->err == ERR_OK;
 }
 
+bool offsets_has_room_for_group(const struct step *step, const struct group *group)
+{
+    size_t bytes =
+        group->kind == GROUP_CONSUMER ? consumer_tombstones_bytes(group->consumer) : classic_tombstone_bytes(group);
+
+    return step->err == ERR_OK && bytes <= step_room(step);
+}
+
 void offsets_drop_group(struct groups *groups, struct step *step, struct group *group)
 {
     struct bytes id = bytes_of(mem_copy_text(group->id.data, group->id.size), group->id.size);
@@ -154,15 +162,23 @@ static bool delete_group(struct groups *groups, struct step *step, struct group_
 {
     struct deletable_group_result *out = op->response;
     struct group *group = group_find(groups, op->group_id);
+    bool whole = false;
 
     if (group == NULL || group_has_members(group)) {
         out->error_code = err_wire(group == NULL ? ERR_GROUP_ID_NOT_FOUND : ERR_NON_EMPTY_GROUP);
         goto out;
     }
+    whole = *left == DELETED_IN_STEP && group->offsets == NULL;
     if (!drop_all(group, step, left) && step->err == ERR_OK)
         return false;
-    if (step->err == ERR_OK)
+    if (step->err == ERR_OK && !offsets_has_room_for_group(step, group)) {
+        if (!whole)
+            return false;
+        out->error_code = err_wire(ERR_UNKNOWN_SERVER_ERROR); /* nor in any other step, of which it has all */
+    } else if (step->err == ERR_OK) {
+        *left -= *left > 0;
         offsets_drop_group(groups, step, group);
+    }
 out:
     list_remove(&op->op.node);
     step_answer(step, &op->op);

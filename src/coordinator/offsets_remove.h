@@ -9,7 +9,9 @@
 bool offsets_has_room(const struct step *step, const struct group *group, struct bytes topic);
 MUST_CHECK enum err offsets_write_tombstone(const struct group *group, struct step *step, struct bytes topic,
                                             int32_t partition);
-/* Nobody is in it, and nothing is committed any more: its record goes, and it. */
+/* Room for the tombstones of its own records. */
+bool offsets_has_room_for_group(const struct step *step, const struct group *group);
+/* Nobody is in it, nothing is committed any more, and there is room: its record goes, and it. */
 void offsets_drop_group(struct groups *groups, struct step *step, struct group *group);
 /* Deletions of groups that wait, as far as they go in this step; false: there is more. */
 bool offsets_delete_waiting(struct groups *groups, struct step *step);

@@ -178,6 +178,8 @@ static bool expire_group(struct work *work, struct group *group)
         !group_has_members(group)) {
         if (work->tombstones == 0)
             return false;
+        if (!offsets_has_room_for_group(work->step, group))
+            return work->tombstones == TOMBSTONES_IN_STEP; /* nor in any other step, of which it has all: it stays */
         work->tombstones--;
         offsets_drop_group(work->groups, work->step, group);
     }

@@ -1,7 +1,10 @@
 /* Rule: what is too old, what a topic left and what a deleted group had goes a piece in each step, whatever it is of,
  * so that nobody waits long for his turn; nothing of it is forgotten, whatever comes meanwhile. */
 #include <check.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "coordinator/classic_client.h"
 #include "coordinator/group_world.h"
 #include "partition/run_tests.h"
 #include "protocol/gen/delete_groups.h"
@@ -114,4 +117,72 @@ START_TEST(groups_in_pieces)
 }
 END_TEST
 
-RUN_TESTS("offsets_sweep", old_ones_in_pieces, topics_in_pieces, groups_in_pieces)
+/* Rule: tombstones of groups ask for room too, and go on in the next step, be there many groups, or one whose offsets
+ * leave no room for it. The world fails where a step does not fit. */
+START_TEST(many_groups_of_long_names)
+{
+    enum { GROUPS = 60, NAME_CHARS = 200 };
+    static char names[GROUPS][NAME_CHARS + 1];
+
+    begin();
+    world.settings.offsets_check_ms = 100 * CHECK_MS;
+    world_restart(&world);
+    for (int i = 0; i < GROUPS; i++) {
+        struct classic_client client = {.label = "m", .group = names[i], .version = 3};
+
+        memset(names[i], 'a', NAME_CHARS);
+        (void)snprintf(names[i], NAME_CHARS, "%d", i);
+        names[i][strlen(names[i])] = '-';
+        (void)client_enter(&world, &client);
+    }
+    world_advance(&world, 60000); /* they are stable, and their sessions end: each has its record */
+    ck_assert_uint_eq(groups_count(world.groups), GROUPS);
+    world.batch_room = 2000;
+    world_advance(&world, 100 * CHECK_MS);
+    for (int i = 0; i < STEPS_MAX; i++)
+        world_advance(&world, 1);
+    ck_assert_uint_eq(groups_count(world.groups), 0);
+    world_close(&world);
+}
+END_TEST
+
+START_TEST(a_group_behind_its_offsets)
+{
+    for (size_t room = 100; room < 600; room++) {
+        struct classic_client client = {.label = "m", .group = "g", .version = 3};
+        struct offset_commit_request_partition partition;
+        struct offset_commit_request_topic topic;
+        struct offset_commit_request request;
+        struct world_call *call = NULL;
+
+        begin();
+        offset_commit_request_init(&request);
+        offset_commit_request_topic_init(&topic);
+        offset_commit_request_partition_init(&partition);
+        partition.committed_metadata = BYTES_LITERAL("");
+        topic.name = BYTES_LITERAL("t");
+        topic.partitions = &partition;
+        topic.partitions_count = 1;
+        request.topics = &topic;
+        request.topics_count = 1;
+        for (int32_t i = 0; i < 5; i++) {
+            partition.partition_index = i;
+            (void)world_ask(&world, "c", ASK_OFFSET_COMMIT, 8, "g", &request);
+        }
+        world.settings.offsets_retention_ms = INT64_MAX;
+        (void)client_enter(&world, &client);
+        world_advance(&world, 60000);
+        world.batch_room = room;
+        call = world_ask(&world, "admin", ASK_DELETE_GROUP, 2, "g", NULL);
+        for (int i = 0; i < STEPS_MAX && !call->answered; i++)
+            world_advance(&world, 1);
+        ck_assert(call->answered);
+        ck_assert_int_eq(((struct deletable_group_result *)call->response)->error_code, 0);
+        ck_assert_uint_eq(groups_count(world.groups), 0);
+        world_close(&world);
+    }
+}
+END_TEST
+
+RUN_TESTS("offsets_sweep", old_ones_in_pieces, topics_in_pieces, groups_in_pieces, many_groups_of_long_names,
+          a_group_behind_its_offsets)
