@@ -24,6 +24,7 @@ struct group {
     struct bytes id; /* its own copy */
     struct list_node in_all;
     enum group_kind kind;
+    bool deleting;                   /* somebody waits until all of it is gone: nobody comes in (groups_ask) */
     struct classic_group *classic;   /* NULL: Empty, and never had members: a group of offsets alone ("simple") */
     struct consumer_group *consumer; /* kind GROUP_CONSUMER: never NULL */
     struct group_offsets *offsets;   /* NULL: none */

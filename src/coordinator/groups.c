@@ -237,6 +237,24 @@ void groups_unload(struct groups *groups, struct step *step, enum err why)
     group_timer_stop(groups, &groups->expire_timer);
 }
 
+/* A deletion takes several steps where there are many offsets. Who got in between two of them would find half of these
+ * gone, and be lost with the rest. */
+static bool must_come_again(const struct groups *groups, const struct group_op *op)
+{
+    const struct group *group = NULL;
+
+    switch (op->ask) {
+    case ASK_JOIN_GROUP:
+    case ASK_CONSUMER_HEARTBEAT:
+    case ASK_OFFSET_COMMIT:
+    case ASK_TXN_OFFSET_COMMIT:
+        group = list_is_empty(&groups->deleting) ? NULL : group_find(groups, op->group_id);
+        return group != NULL && group->deleting;
+    default:
+        return false;
+    }
+}
+
 void groups_ask(struct groups *groups, struct step *step, struct group_op *op)
 {
     static void (*const decide[GROUP_ASK_COUNT])(struct groups *, struct step *, struct group_op *) = {
@@ -259,6 +277,11 @@ void groups_ask(struct groups *groups, struct step *step, struct group_op *op)
     assert(op->ask < GROUP_ASK_COUNT && decide[op->ask] != NULL);
     list_node_init(&op->op.node);
     op->op.err = ERR_OK;
+    if (must_come_again(groups, op)) {
+        op->op.err = ERR_COORDINATOR_LOAD_IN_PROGRESS;
+        step_answer(step, &op->op);
+        return;
+    }
     groups->step = step;
     decide[op->ask](groups, step, op);
     groups->step = NULL;

@@ -47,7 +47,8 @@ void groups_loaded(struct groups *groups, struct step *step);
 /* This node coordinates them no more: whoever waits is answered with why (ERR_NOT_COORDINATOR ...). */
 void groups_unload(struct groups *groups, struct step *step, enum err why);
 
-/* Decides the operation, at once or in a later step. */
+/* Decides the operation, at once or in a later step. ERR_COORDINATOR_LOAD_IN_PROGRESS (op->op.err) where its group is
+ * being deleted: it may come again. */
 void groups_ask(struct groups *groups, struct step *step, struct group_op *op);
 /* When groups_tick has something to do; monotonic, INT64_MAX: never. */
 int64_t groups_due_ns(const struct groups *groups);

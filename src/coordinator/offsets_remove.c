@@ -168,6 +168,7 @@ static bool delete_group(struct groups *groups, struct step *step, struct group_
         out->error_code = err_wire(group == NULL ? ERR_GROUP_ID_NOT_FOUND : ERR_NON_EMPTY_GROUP);
         goto out;
     }
+    group->deleting = true;
     whole = *left == DELETED_IN_STEP && group->offsets == NULL;
     if (!drop_all(group, step, left) && step->err == ERR_OK)
         return false;
@@ -179,6 +180,9 @@ static bool delete_group(struct groups *groups, struct step *step, struct group_
         *left -= *left > 0;
         offsets_drop_group(groups, step, group);
     }
+    group = group_find(groups, op->group_id);
+    if (group != NULL)
+        group->deleting = false;
 out:
     list_remove(&op->op.node);
     step_answer(step, &op->op);

@@ -216,6 +216,8 @@ static void end(struct groups *groups)
 /* What is left of a group goes, and perhaps it. False: not in this step. */
 static bool sweep_group(struct work *work, struct group *group)
 {
+    if (group->deleting)
+        return true; /* who deletes it takes all */
     if (!drop_gone_topics(work, group))
         return false;
     return !work->groups->sweep.expires || work->step->clock_doubted || expire_group(work, group);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "coordinator/classic_client.h"
+#include "coordinator/consumer_beats.h"
 #include "coordinator/group_world.h"
 #include "partition/run_tests.h"
 #include "protocol/gen/delete_groups.h"
@@ -25,7 +26,7 @@ static void begin(void)
     world_topic(&world, "u", PARTITIONS);
 }
 
-static void commit_all(const char *group, const char *name)
+static struct world_call *commit_all(const char *group, const char *name)
 {
     static struct offset_commit_request_partition partitions[PARTITIONS];
     struct offset_commit_request request;
@@ -43,7 +44,7 @@ static void commit_all(const char *group, const char *name)
         partitions[i].partition_index = i;
         partitions[i].committed_metadata = BYTES_LITERAL("");
     }
-    (void)world_ask(&world, "c", ASK_OFFSET_COMMIT, 8, group, &request);
+    return world_ask(&world, "c", ASK_OFFSET_COMMIT, 8, group, &request);
 }
 
 /* A step a millisecond, until nothing is written any more: how many. */
@@ -64,8 +65,8 @@ static uint32_t steps(void)
 START_TEST(old_ones_in_pieces)
 {
     begin();
-    commit_all("g", "t");
-    commit_all("h", "t");
+    (void)commit_all("g", "t");
+    (void)commit_all("h", "t");
     world_advance(&world, CHECK_MS - 1);
     ck_assert_uint_eq(groups_count(world.groups), 2);
     ck_assert_uint_ge(steps(), 2 * PARTITIONS / IN_STEP);
@@ -81,8 +82,8 @@ START_TEST(topics_in_pieces)
 
     begin();
     world.settings.offsets_retention_ms = INT64_MAX;
-    commit_all("g", "t");
-    commit_all("g", "u");
+    (void)commit_all("g", "t");
+    (void)commit_all("g", "u");
     before = world.record_count;
     world_topic(&world, "t", 0);
     ck_assert_uint_le(world.record_count - before, IN_STEP);
@@ -102,8 +103,8 @@ START_TEST(groups_in_pieces)
 
     begin();
     world.settings.offsets_retention_ms = INT64_MAX;
-    commit_all("g", "t");
-    commit_all("h", "u");
+    (void)commit_all("g", "t");
+    (void)commit_all("h", "u");
     call = world_ask(&world, "admin", ASK_DELETE_GROUP, 2, "g", NULL);
     ck_assert(!call->answered);
     world_topic(&world, "u", 0);
@@ -184,5 +185,37 @@ START_TEST(a_group_behind_its_offsets)
 }
 END_TEST
 
+/* Rule: what comes for a group that is being deleted is told to come again: nobody gets into it meanwhile, and a
+ * deletion that began leaves nothing. */
+START_TEST(who_comes_meanwhile)
+{
+    struct classic_client client = {.label = "m", .group = "g", .version = 3};
+    const struct offset_commit_response *committed = NULL;
+    struct world_call *call = NULL;
+    struct world_call *came[3];
+
+    begin();
+    world.settings.offsets_retention_ms = INT64_MAX;
+    (void)commit_all("g", "t");
+    call = world_ask(&world, "admin", ASK_DELETE_GROUP, 2, "g", NULL);
+    ck_assert(!call->answered);
+    came[0] = client_join(&world, &client);
+    came[1] = BEAT(&world, .member = "n", .epoch = 0, .topics = "t");
+    came[2] = commit_all("g", "t");
+    for (int i = 0; i < 3; i++) {
+        ck_assert(came[i]->answered);
+        ck_assert_int_eq(came[i]->op.op.err, ERR_COORDINATOR_LOAD_IN_PROGRESS);
+    }
+    for (int i = 0; i < STEPS_MAX && !call->answered; i++)
+        world_advance(&world, 1);
+    ck_assert(call->answered);
+    ck_assert_int_eq(((struct deletable_group_result *)call->response)->error_code, 0);
+    ck_assert_uint_eq(groups_count(world.groups), 0);
+    committed = commit_all("g", "t")->response;
+    ck_assert_int_eq(committed->topics[0].partitions[0].error_code, 0);
+    world_close(&world);
+}
+END_TEST
+
 RUN_TESTS("offsets_sweep", old_ones_in_pieces, topics_in_pieces, groups_in_pieces, many_groups_of_long_names,
-          a_group_behind_its_offsets)
+          a_group_behind_its_offsets, who_comes_meanwhile)
