@@ -80,8 +80,11 @@ enum err offsets_replay(struct groups *groups, int64_t producer_id, int16_t kind
         return err;
     if (value.data == NULL) {
         group = group_find(groups, at.group);
-        if (group != NULL)
-            offsets_drop(group, at.topic, at.partition);
+        if (group == NULL)
+            return ERR_OK;
+        offsets_drop(group, at.topic, at.partition);
+        if (groups->step == NULL) /* within a step, who wrote it still holds the group */
+            (void)group_settle(group);
         return ERR_OK;
     }
     err = read_value(kind, value, &offset);

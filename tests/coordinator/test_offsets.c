@@ -433,6 +433,33 @@ START_TEST(a_deletion_and_the_end)
 }
 END_TEST
 
+/* Rule: a group of offsets alone is there as long as one of them is, before a restart and behind it: whether they were
+ * deleted, or pending in a transaction that was aborted. */
+START_TEST(nothing_left_is_no_group)
+{
+    world_open(&world);
+    world.quiet = true;
+    world_topic(&world, "t", 2);
+    commit_one("g", "t", 0, 1);
+    commit_one("g", "t", 1, 1);
+    (void)world_ask(&world, "d", ASK_DELETE_GROUP, 2, "g", NULL);
+    ck_assert_uint_eq(groups_count(world.groups), 0);
+    world_restart(&world);
+    ck_assert_uint_eq(groups_count(world.groups), 0);
+    txn_commit_one(78, "h", 0, 1);
+    ck_assert_uint_eq(groups_count(world.groups), 1);
+    world_marker(&world, 78, false);
+    ck_assert_uint_eq(groups_count(world.groups), 0);
+    world_restart(&world);
+    ck_assert_uint_eq(groups_count(world.groups), 0);
+    txn_commit_one(78, "h", 0, 1);
+    world_marker(&world, 78, true);
+    world_restart(&world);
+    ck_assert_uint_eq(groups_count(world.groups), 1);
+    world_close(&world);
+}
+END_TEST
+
 START_TEST(transactions)
 {
     world_open(&world);
@@ -657,5 +684,5 @@ END_TEST
 
 RUN_TESTS("offsets", committed_fetched_and_kept, all_none_and_unknown, refused, metadata_is_counted_in_characters,
           a_commit_over_the_batch, a_commit_about_as_large_as_the_batch, by_topic_id, deleted_topics_and_offsets,
-          deletions_in_parts, a_deletion_and_the_end, transactions, transactions_refused, age, a_doubted_clock,
-          commits_of_strange_times, replayed, a_failed_write, reads_wait_for_the_commit)
+          deletions_in_parts, a_deletion_and_the_end, nothing_left_is_no_group, transactions, transactions_refused, age,
+          a_doubted_clock, commits_of_strange_times, replayed, a_failed_write, reads_wait_for_the_commit)
