@@ -75,13 +75,34 @@ struct offset_entry *offsets_find(const struct group *group, struct bytes topic,
     return of == NULL ? NULL : offsets_find_entry(of, partition);
 }
 
+static struct uuid cell_topic_id(const struct topic_offsets *topic, const struct offset_cell *cell)
+{
+    if (!cell->has_id)
+        return (struct uuid){0};
+    if (cell->extra != NULL && !uuid_is_zero(cell->extra->topic_id))
+        return cell->extra->topic_id;
+    return topic->id;
+}
+
 struct uuid offset_entry_topic_id(const struct topic_offsets *topic, const struct offset_entry *entry)
 {
-    if (!entry->cell.has_id)
-        return (struct uuid){0};
-    if (entry->cell.extra != NULL && !uuid_is_zero(entry->cell.extra->topic_id))
-        return entry->cell.extra->topic_id;
-    return topic->id;
+    return cell_topic_id(topic, &entry->cell);
+}
+
+static bool is_of_another(const struct topic_offsets *topic, const struct offset_cell *cell, struct uuid id)
+{
+    struct uuid of = cell_topic_id(topic, cell);
+
+    return !uuid_is_zero(of) && !uuid_equal(of, id);
+}
+
+bool offset_entry_outlives(const struct topic_offsets *topic, const struct offset_entry *entry, struct uuid id)
+{
+    bool outlives = entry->cell.stored && is_of_another(topic, &entry->cell, id);
+
+    for (const struct pending_offset *at = entry->pending; at != NULL && !outlives; at = at->next)
+        outlives = is_of_another(topic, &at->cell, id);
+    return outlives;
 }
 
 int64_t offset_entry_expire_ms(const struct offset_entry *entry)

@@ -89,6 +89,9 @@ struct offset_entry *offsets_find(const struct group *group, struct bytes topic,
 /* What is stored; the entry has an offset. metadata: borrowed from it, "" where there is none. */
 struct offset_value offset_entry_value(const struct topic_offsets *topic, const struct offset_entry *entry);
 struct uuid offset_entry_topic_id(const struct topic_offsets *topic, const struct offset_entry *entry);
+/* Whether it, or what a transaction holds pending of it, is for another topic of that name than the one of that id,
+ * which is gone. */
+bool offset_entry_outlives(const struct topic_offsets *topic, const struct offset_entry *entry, struct uuid id);
 int64_t offset_entry_expire_ms(const struct offset_entry *entry);
 
 /* ERR_NOMEM: nothing has changed, but for a group that may have been made. */

@@ -62,12 +62,11 @@ static bool drop_topic(struct work *work, struct group *group, const struct gone
     look(work, LOOKS_OF_GROUP);
     while (at > 0) {
         const struct offset_entry *entry = &topic->entries[at - 1];
-        struct uuid id = offset_entry_topic_id(topic, entry);
         bool last = topic->count == 1;
 
         at--;
-        if (entry->cell.stored && !uuid_is_zero(id) && !uuid_equal(id, gone->id))
-            continue; /* for a topic of that name which came since */
+        if (offset_entry_outlives(topic, entry, gone->id))
+            continue;
         if (!drop(work, group, gone->name, entry->partition))
             return false;
         if (last)

@@ -412,6 +412,31 @@ START_TEST(deletions_in_parts)
 }
 END_TEST
 
+/* Rule: what a transaction holds pending for a topic is not taken away with an older one of that name, whose offsets
+ * are still going piece by piece. */
+START_TEST(a_topic_is_back_in_a_transaction)
+{
+    const struct offset_fetch_response_group *out = NULL;
+
+    world_open(&world);
+    world.quiet = true;
+    world_topic(&world, "t", 20);
+    for (int32_t i = 0; i < 20; i++)
+        commit_one("g", "t", i, 5);
+    world.batch_room = 500;
+    world_topic(&world, "t", 0);
+    world_topic(&world, "t", 20);
+    txn_commit_one(77, "g", 0, 9);
+    world_advance(&world, 1000);
+    world_marker(&world, 77, true);
+    out = fetch("g", FETCH_VERSION, NULL, 0)->response;
+    ck_assert_uint_eq(out->topics_count, 1);
+    ck_assert_uint_eq(out->topics[0].partitions_count, 1);
+    ck_assert_int_eq(out->topics[0].partitions[0].committed_offset, 9);
+    world_close(&world);
+}
+END_TEST
+
 /* One that is under way when the coordinator goes is answered too. */
 START_TEST(a_deletion_and_the_end)
 {
@@ -684,5 +709,6 @@ END_TEST
 
 RUN_TESTS("offsets", committed_fetched_and_kept, all_none_and_unknown, refused, metadata_is_counted_in_characters,
           a_commit_over_the_batch, a_commit_about_as_large_as_the_batch, by_topic_id, deleted_topics_and_offsets,
-          deletions_in_parts, a_deletion_and_the_end, nothing_left_is_no_group, transactions, transactions_refused, age,
-          a_doubted_clock, commits_of_strange_times, replayed, a_failed_write, reads_wait_for_the_commit)
+          deletions_in_parts, a_topic_is_back_in_a_transaction, a_deletion_and_the_end, nothing_left_is_no_group,
+          transactions, transactions_refused, age, a_doubted_clock, commits_of_strange_times, replayed, a_failed_write,
+          reads_wait_for_the_commit)
