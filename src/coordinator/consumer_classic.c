@@ -444,7 +444,6 @@ static enum err leave(struct group *group, struct step *step, struct group_op *o
     response->members_count = count;
     for (uint32_t i = 0; i < count; i++) {
         struct consumer_member *member = NULL;
-        bool again = false;
         enum err err = find_member(group->consumer, who[i].member_id, who[i].group_instance_id, &member);
 
         /* An administrator names an instance alone. */
@@ -452,13 +451,15 @@ static enum err leave(struct group *group, struct step *step, struct group_op *o
             err = ERR_OK;
         response->members[i] = (struct member_response){
             .member_id = who[i].member_id, .group_instance_id = who[i].group_instance_id, .error_code = err_wire(err)};
-        for (uint32_t j = 0; j < leaving_count; j++)
-            again |= leaving[j] == member;
-        if (err == ERR_OK && !again)
+        if (err == ERR_OK && !member->named) {
+            member->named = true;
             leaving[leaving_count++] = member;
+        }
         if (err == ERR_OK && who[i].reason.data != NULL)
             reason = who[i].reason;
     }
+    for (uint32_t i = 0; i < leaving_count; i++)
+        leaving[i]->named = false;
     if (leaving_count == 0)
         return ERR_OK;
     if (consumer_gone_bytes(group->consumer, leaving, leaving_count) > step_room(step)) {

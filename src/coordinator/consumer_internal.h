@@ -55,6 +55,7 @@ struct consumer_member {
     bool subscribed;    /* record 5 stands: only then it is a member */
     bool current;       /* record 8 stands */
     bool targeted;      /* record 7 stands */
+    bool named;         /* by the LeaveGroup that is being read */
     int8_t state;       /* enum member_state, or what a newer version wrote */
     int32_t epoch;
     int32_t previous_epoch;
