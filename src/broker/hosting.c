@@ -68,6 +68,15 @@ struct choice {
     struct stored *unfinished; /* the copy of a move */
 };
 
+/* A bare directory is left of a partition that was about to be begun, or of one whose topic went before it was: it
+ * counts where there is nothing else. */
+enum rank { RANK_BARE, RANK_LOG, RANK_TOLD };
+
+static enum rank rank(const struct stored *stored, bool is_told)
+{
+    return is_told ? RANK_TOLD : stored->found->is_bare ? RANK_BARE : RANK_LOG;
+}
+
 /* ERR_BUSY: it cannot be told which of two counts. */
 static enum err choose(const struct shard *shard, const struct image_topic *topic, int32_t index, struct choice *choice)
 {
@@ -75,6 +84,7 @@ static enum err choose(const struct shard *shard, const struct image_topic *topi
     struct uuid told = dir_assign_directory(shard, topic->id, index);
     char key[sizeof(((struct stored *)0)->key)];
     struct stored *second = NULL;
+    enum rank best = RANK_BARE;
 
     *choice = (struct choice){NULL, NULL};
     if (shard->serving) /* what was not claimed by now has been set aside, and all of it is being forgotten */
@@ -82,19 +92,25 @@ static enum err choose(const struct shard *shard, const struct image_topic *topi
     (void)snprintf(key, sizeof(key), "%.*s-%d", BYTES_PRINTF(topic->name), index);
     for (struct stored *at = map_get(&broker->stored, bytes_of_text(key)); at != NULL; at = at->next) {
         bool is_told = uuid_equal(told, broker->dirs[at->dir].id);
+        struct stored *other = at;
 
         if (!is_of(at, topic))
             continue;
         if (at->found->copy != NULL) {
             if (choice->unfinished == NULL || is_told)
                 choice->unfinished = at;
-        } else if (choice->at == NULL || is_told) {
-            second = choice->at != NULL && !is_told ? choice->at : NULL;
-            choice->at = at;
-        } else if (!uuid_equal(told, broker->dirs[choice->at->dir].id)) {
-            second = at;
+            continue;
         }
+        if (choice->at == NULL || rank(at, is_told) > best) {
+            other = choice->at;
+            choice->at = at;
+            best = rank(at, is_told);
+        }
+        if (other != NULL && rank(other, false) > RANK_BARE)
+            second = other;
     }
+    if (best == RANK_TOLD)
+        second = NULL;
     /* Where none of log.dirs is missing, the one that the metadata name was taken out of it: then a log in another one
      * counts, which somebody has put there, but never half a copy. */
     if (is_elsewhere(broker, told) && (broker->absent_count > 0 || choice->at == NULL)) {

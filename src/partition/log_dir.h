@@ -62,6 +62,7 @@ struct log_dir_partition {
     int32_t index;
     char *copy;           /* the directory's name, where it is a move's unfinished copy; NULL: it is the partition's */
     struct uuid topic_id; /* of partition.metadata; zero when there is none or it cannot be read */
+    bool is_bare;         /* without a topic id, and without a byte of records: it was about to be begun */
     int64_t made_ms;      /* when that was written; INT64_MIN when it is not known */
     int64_t recovery_point; /* 0 when unknown */
     int64_t start_offset;   /* 0 when unknown */

@@ -368,6 +368,39 @@ START_TEST(of_two_that_the_metadata_do_not_name_none_is_served)
 }
 END_TEST
 
+/* ... but for those that never got further than their name: no room for more, or a power cut. */
+START_TEST(a_bare_directory_counts_where_there_is_nothing_else)
+{
+    for (uint32_t bare = 1; bare <= 2; bare++) { /* how many of two */
+        struct uuid topic;
+
+        begin(6, NULL);
+        topic = node_create_topic(&world, "a", 1, NULL);
+        if (bare < 2)
+            produce(topic, 0, 0, 5);
+        ck_assert_int_eq(alter("/last", "a", 0), 0);
+        await_dir(topic, 0, 2);
+        sim_node_stop(&world.node);
+        for (uint32_t at = 0; at < 2; at++) {
+            ck_assert_int_eq(fs_mkdir(&world.disk.fs, at == 0 ? "/data/a-0" : "/more/a-0"), ERR_OK);
+            if (at < bare)
+                sim_fs_poke(&world.disk, at == 0 ? "/data/a-0/00000000000000000000.log" : "/more/a-0/garbage",
+                            (struct bytes){0});
+            else
+                for (size_t i = 0; i < 2; i++)
+                    copy_file("/last", paths[at], i == 0 ? "00000000000000000000.log" : "partition.metadata");
+        }
+        sim_node_set(&world.node, "log.dirs=/data,/more");
+        sim_node_start(&world.node);
+        node_world_pass(&world, 1000);
+        if (bare == 1)
+            ck_assert_uint_eq(dir_of(topic, 0), 1);
+        produce(topic, 0, bare == 1 ? 5 : 0, bare == 1 ? 6 : 1);
+        node_world_end(&world);
+    }
+}
+END_TEST
+
 /* What a directory is said to have is what lies there: new partitions go by it. */
 static void check_counts(void)
 {
@@ -735,7 +768,8 @@ END_TEST
 
 RUN_TESTS("handle_alter_log_dirs", bad_requests_are_refused, a_move_is_seen_replaced_and_ended,
           moves_go_on_after_a_start, a_partition_to_come_has_its_place, a_kill_leaves_it_in_one_place,
-          of_two_the_metadata_choose, of_two_that_the_metadata_do_not_name_none_is_served, a_topic_goes_while_it_moves,
-          a_target_that_fails, what_lies_elsewhere_is_not_made_up_for, what_may_lie_elsewhere_is_not_made_anew,
-          an_origin_that_fails, a_copy_given_up_gives_its_room_back, wishes_are_forgotten_once_it_is_there,
-          so_many_wishes, all_directories_are_told)
+          of_two_the_metadata_choose, of_two_that_the_metadata_do_not_name_none_is_served,
+          a_bare_directory_counts_where_there_is_nothing_else, a_topic_goes_while_it_moves, a_target_that_fails,
+          what_lies_elsewhere_is_not_made_up_for, what_may_lie_elsewhere_is_not_made_anew, an_origin_that_fails,
+          a_copy_given_up_gives_its_room_back, wishes_are_forgotten_once_it_is_there, so_many_wishes,
+          all_directories_are_told)
