@@ -226,10 +226,16 @@ static bool is_port(struct bytes text)
 /* "127.0.0.1:9097", "localhost", "[::1]:9097". */
 static bool is_loopback_name(struct bytes host)
 {
-    const uint8_t *end = host.size == 0 ? NULL : memchr(host.data, host.data[0] == '[' ? ']' : ':', host.size);
-    struct bytes name = end == NULL ? host : bytes_of(host.data, (size_t)(end - host.data) + (*end == ']'));
-    struct bytes port = bytes_of(host.data + name.size, host.size - name.size);
+    const uint8_t *end = NULL;
+    struct bytes name = host;
+    struct bytes port;
 
+    if (host.size == 0)
+        return false;
+    end = memchr(host.data, host.data[0] == '[' ? ']' : ':', host.size);
+    if (end != NULL)
+        name = bytes_of(host.data, (size_t)(end - host.data) + (*end == ']'));
+    port = bytes_of(host.data + name.size, host.size - name.size);
     if (port.size > 0 && (port.data[0] != ':' || !is_port(bytes_of(port.data + 1, port.size - 1))))
         return false;
     if (bytes_equal(name, BYTES_LITERAL("[::1]")) || same_word(name, BYTES_LITERAL("localhost")))
