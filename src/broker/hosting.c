@@ -113,7 +113,8 @@ static enum err choose(const struct shard *shard, const struct image_topic *topi
         second = NULL;
     /* Where none of log.dirs is missing, the one that the metadata name was taken out of it: then a log in another one
      * counts, which somebody has put there, but never half a copy. */
-    if (is_elsewhere(broker, told) && (broker->absent_count > 0 || choice->at == NULL)) {
+    if ((is_elsewhere(broker, told) && (broker->absent_count > 0 || best == RANK_BARE)) ||
+        (broker->absent_count > 0 && choice->at != NULL && best == RANK_BARE)) {
         keep_all(broker, key, topic);
         *choice = (struct choice){NULL, NULL};
         return ERR_OK;
@@ -162,7 +163,7 @@ static void found_take(struct hosted *hosted, const struct choice *choice, struc
 }
 
 /* Of a partition that is not there. False: it is, or may be, in a directory that this node has not got any more. */
-static bool new_dir_find(struct shard *shard, const struct image_topic *topic, int32_t index, uint32_t *at)
+static bool new_dir_find(struct shard *shard, const struct image_topic *topic, int32_t index, bool is_new, uint32_t *at)
 {
     struct broker *broker = shard->broker;
     struct uuid told = dir_assign_directory(shard, topic->id, index);
@@ -179,7 +180,7 @@ static bool new_dir_find(struct shard *shard, const struct image_topic *topic, i
         return true;
     }
     /* One that was there before this start and is nowhere to be seen may lie where nobody can look now. */
-    if (!shard->serving && broker->absent_count > 0)
+    if (!is_new && broker->absent_count > 0)
         return false;
     if (is_wished && !shard->dirs[wished].failed) {
         *at = wished;
@@ -226,7 +227,8 @@ static void opened(void *context, struct partition *partition, enum err err)
               BYTES_PRINTF(partition_topic(partition)), partition_index(partition), err_name(err));
 }
 
-enum err hosting_begin(struct shard *shard, const struct image_topic *topic, int32_t index, struct log_config *config)
+enum err hosting_begin(struct shard *shard, const struct image_topic *topic, int32_t index, struct log_config *config,
+                       bool is_new)
 {
     struct broker *broker = shard->broker;
     struct choice choice;
@@ -255,7 +257,7 @@ enum err hosting_begin(struct shard *shard, const struct image_topic *topic, int
     list_node_init(&hosted->unassigned);
     if (choice.at != NULL || choice.unfinished != NULL) {
         found_take(hosted, &choice, &spec);
-    } else if (!new_dir_find(shard, topic, index, &hosted->dir)) {
+    } else if (!new_dir_find(shard, topic, index, is_new, &hosted->dir)) {
         log_warn(&broker->log, "partition lies in a directory that is not here topic=%.*s partition=%d directory_id=%s",
                  BYTES_PRINTF(topic->name), index, uuid_format(dir_assign_directory(shard, topic->id, index)).text);
         mem_free(hosted);

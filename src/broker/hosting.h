@@ -13,10 +13,11 @@
 
 #include "broker/shard.h"
 
-/* Begins to open it; config: shared with the topic's others, kept. ERR_NOMEM; ERR_BUSY: it is found in more directories
- * than one. Either ends the start where something of it was found. */
+/* Begins to open it; config: shared with the topic's others, kept. is_new: the node serves, and has had no such replica
+ * until now; any other that is nowhere to be seen is not made anew while one of log.dirs is missing. ERR_NOMEM;
+ * ERR_BUSY: it is found in more directories than one. Either ends the start where something of it was found. */
 MUST_CHECK enum err hosting_begin(struct shard *shard, const struct image_topic *topic, int32_t index,
-                                  struct log_config *config);
+                                  struct log_config *config, bool is_new);
 /* Closes it, or deletes it. */
 void hosting_end(struct shard *shard, struct hosted *hosted, bool delete);
 

@@ -342,8 +342,14 @@ static bool is_replica(const struct image_partition *partition, int32_t node_id)
     return false;
 }
 
-/* A topic came, or changed: its partitions that live here are made, or hear of their leader's epoch. */
-static void follow_topic(struct shard *shard, const struct image_topic *topic)
+static bool had_replica(const struct image_topic *before, uint32_t index, int32_t node_id)
+{
+    return before != NULL && index < before->partition_count && is_replica(before->partitions[index], node_id);
+}
+
+/* A topic came, or changed: its partitions that live here are made, or hear of their leader's epoch. before: NULL, or
+ * as it was. */
+static void follow_topic(struct shard *shard, const struct image_topic *before, const struct image_topic *topic)
 {
     struct broker *broker = shard->broker;
     struct log_config *config = NULL;
@@ -364,7 +370,8 @@ static void follow_topic(struct shard *shard, const struct image_topic *topic)
         if (hosted == NULL && config == NULL)
             err = ERR_NOMEM;
         else if (hosted == NULL)
-            err = hosting_begin(shard, topic, (int32_t)i, config);
+            err = hosting_begin(shard, topic, (int32_t)i, config,
+                                shard->serving && !had_replica(before, i, broker->node_id));
         else if (row->leader == broker->node_id)
             err = partition_set_leader_epoch(hosted->partition, row->leader_epoch);
         hosted = map_get(&shard->hosted, partition_key_bytes(&key));
@@ -405,7 +412,7 @@ static void publish(struct metadata_listener *listener, struct image *image, con
             forget_topic(shard, delta->topics[i].before);
     for (uint32_t i = 0; is_home && !shard->stopping && i < delta->topic_count; i++)
         if (delta->topics[i].after != NULL)
-            follow_topic(shard, delta->topics[i].after);
+            follow_topic(shard, delta->topics[i].before, delta->topics[i].after);
     if (!shard->stopping)
         shard_follow_configs(shard, delta, is_home, before == NULL);
     if (is_home && !shard->stopping)

@@ -80,11 +80,8 @@ enum err offsets_replay(struct groups *groups, int64_t producer_id, int16_t kind
         return err;
     if (value.data == NULL) {
         group = group_find(groups, at.group);
-        if (group == NULL)
-            return ERR_OK;
-        offsets_drop(group, at.topic, at.partition);
-        if (groups->step == NULL) /* within a step, who wrote it still holds the group */
-            (void)group_settle(group);
+        if (group != NULL) /* which stays, as Apache Kafka's does: OffsetDelete is no DeleteGroups */
+            offsets_drop(group, at.topic, at.partition);
         return ERR_OK;
     }
     err = read_value(kind, value, &offset);

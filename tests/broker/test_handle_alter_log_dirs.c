@@ -376,8 +376,7 @@ START_TEST(a_bare_directory_counts_where_there_is_nothing_else)
 
         begin(6, NULL);
         topic = node_create_topic(&world, "a", 1, NULL);
-        if (bare < 2)
-            produce(topic, 0, 0, 5);
+        produce(topic, 0, 0, 5);
         ck_assert_int_eq(alter("/last", "a", 0), 0);
         await_dir(topic, 0, 2);
         sim_node_stop(&world.node);
@@ -391,11 +390,16 @@ START_TEST(a_bare_directory_counts_where_there_is_nothing_else)
                     copy_file("/last", paths[at], i == 0 ? "00000000000000000000.log" : "partition.metadata");
         }
         sim_node_set(&world.node, "log.dirs=/data,/more");
+        world.node.silent = bare == 2;
         sim_node_start(&world.node);
         node_world_pass(&world, 1000);
-        if (bare == 1)
+        world.node.silent = false;
+        if (bare == 1) {
             ck_assert_uint_eq(dir_of(topic, 0), 1);
-        produce(topic, 0, bare == 1 ? 5 : 0, bare == 1 ? 6 : 1);
+            produce(topic, 0, 5, 6);
+        } else { /* what the metadata name is not here, and this is nothing in its place */
+            ck_assert_ptr_null(hosted_of(topic, 0));
+        }
         node_world_end(&world);
     }
 }
@@ -615,23 +619,36 @@ START_TEST(what_lies_elsewhere_is_not_made_up_for)
 }
 END_TEST
 
-/* The same where the metadata do not know yet in which directory the partition lies. */
+static bool has_partition(int32_t index)
+{
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        char path[64];
+
+        (void)snprintf(path, sizeof(path), "%s/a-%d/partition.metadata", paths[i], index);
+        if (sim_fs_peek(&world.disk, path).size > 0)
+            return true;
+    }
+    return false;
+}
+
+/* The same where the metadata do not know yet in which directory the partition lies, whatever they hear of the topic's
+ * other one meanwhile. */
 START_TEST(what_may_lie_elsewhere_is_not_made_anew)
 {
     uint32_t tried = 0;
 
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct uuid topic;
+        int32_t lost = 0;
 
         begin(seed, NULL);
-        (void)node_create_topic(&world, "b", 1, NULL); /* in the first one; the next goes elsewhere */
+        (void)node_create_topic(&world, "b", 1, NULL); /* in the first one; the next go elsewhere */
         node_world_pass(&world, 100);
-        topic = node_create_topic(&world, "a", 1, NULL);
-        while (sim_fs_peek(&world.disk, "/data/a-0/partition.metadata").size == 0 &&
-               sim_fs_peek(&world.disk, "/more/a-0/partition.metadata").size == 0 &&
-               sim_fs_peek(&world.disk, "/last/a-0/partition.metadata").size == 0)
+        topic = node_create_topic(&world, "a", 2, NULL);
+        while (!has_partition(0) || !has_partition(1))
             ck_assert(sim_step(&world.sim, INT64_MAX));
-        if (dir_of(topic, 0) != 1 || is_told(topic, 0, 1)) {
+        lost = dir_of(topic, 0) == 1 ? 0 : 1;
+        if (dir_of(topic, lost) != 1 || dir_of(topic, 1 - lost) == 1 || is_told(topic, lost, 1)) {
             node_world_end(&world);
             continue;
         }
@@ -640,15 +657,16 @@ START_TEST(what_may_lie_elsewhere_is_not_made_anew)
         sim_fs_set_fault(&world.disk, SIM_FS_FAIL, SIM_FS_LOCK, 2, ERR_IO); /* /data, then /more */
         world.node.silent = true;
         sim_node_start(&world.node);
-        world.node.silent = false;
         ck_assert_uint_eq(world.node.broker->dir_count, 2);
-        node_world_pass(&world, 1000);
-        ck_assert_ptr_null(hosted_of(topic, 0));
+        produce(topic, 1 - lost, 0, 1);
+        node_world_pass(&world, 5000); /* the metadata are told where that one is */
+        world.node.silent = false;
+        ck_assert_ptr_null(hosted_of(topic, lost));
         sim_node_stop(&world.node);
         sim_node_start(&world.node);
-        produce(topic, 0, 0, 3);
-        ck_assert_uint_eq(dir_of(topic, 0), 1);
-        await_dir(topic, 0, 1);
+        produce(topic, lost, 0, 3);
+        ck_assert_uint_eq(dir_of(topic, lost), 1);
+        await_dir(topic, lost, 1);
         node_world_end(&world);
     }
     ck_assert_uint_gt(tried, 0);
