@@ -149,6 +149,24 @@ START_TEST(sizes)
 }
 END_TEST
 
+/* Rule: words looked for anywhere in names are found, although hundreds of names that have none of them took too much
+ * work. */
+START_TEST(words_anywhere)
+{
+    char text[TOPIC_REGEX_BYTES_MAX + 64];
+    struct topic_regex *regex = NULL;
+    uint32_t cost = 0;
+
+    fill(text, TOPIC_REGEX_BYTES_MAX / 2, ".*(", "aardvarks|blackbirds|", "tarantula).*");
+    ck_assert_int_eq(topic_regex_new(bytes_of_text(text), &regex), ERR_OK);
+    for (int i = 0; i < TOPIC_REGEX_TIRED_MAX - 1; i++)
+        ck_assert(!topic_regex_matches(
+            regex, BYTES_LITERAL("warehouse.shipments.of-everything-without-any-animal.in-it-1"), &cost));
+    ck_assert(topic_regex_matches(regex, BYTES_LITERAL("warehouse.shipments.of-tarantula-and-others"), &cost));
+    topic_regex_free(regex);
+}
+END_TEST
+
 /* Rule: no name has a character beyond ASCII; an expression may, and is checked all the same. */
 START_TEST(beyond_ascii)
 {
@@ -328,5 +346,5 @@ START_TEST(a_thousand_names)
 }
 END_TEST
 
-RUN_TESTS("topic_regex", whole_names, syntax, refused, bounded, sizes, beyond_ascii, any_bytes, hostile,
+RUN_TESTS("topic_regex", whole_names, syntax, refused, bounded, sizes, words_anywhere, beyond_ascii, any_bytes, hostile,
           a_thousand_names)
