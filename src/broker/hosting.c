@@ -85,6 +85,7 @@ static enum err choose(const struct shard *shard, const struct image_topic *topi
     char key[sizeof(((struct stored *)0)->key)];
     struct stored *second = NULL;
     enum rank best = RANK_BARE;
+    bool nothing = true;
 
     *choice = (struct choice){NULL, NULL};
     if (shard->serving) /* what was not claimed by now has been set aside, and all of it is being forgotten */
@@ -112,9 +113,11 @@ static enum err choose(const struct shard *shard, const struct image_topic *topi
     if (best == RANK_TOLD)
         second = NULL;
     /* Where none of log.dirs is missing, the one that the metadata name was taken out of it: then a log in another one
-     * counts, which somebody has put there, but never half a copy. */
-    if ((is_elsewhere(broker, told) && (broker->absent_count > 0 || best == RANK_BARE)) ||
-        (broker->absent_count > 0 && choice->at != NULL && best == RANK_BARE)) {
+     * counts, which somebody has put there, but never half a copy, nor a bare directory. Where the metadata name none,
+     * the log may lie in the one that is missing. */
+    nothing = best == RANK_BARE;
+    if (is_elsewhere(broker, told) ? broker->absent_count > 0 || nothing
+                                   : broker->absent_count > 0 && nothing && image_directory_is_reserved(told)) {
         keep_all(broker, key, topic);
         *choice = (struct choice){NULL, NULL};
         return ERR_OK;
@@ -168,7 +171,6 @@ static bool new_dir_find(struct shard *shard, const struct image_topic *topic, i
     struct broker *broker = shard->broker;
     struct uuid told = dir_assign_directory(shard, topic->id, index);
     uint32_t wished = 0;
-    bool is_wished = dir_moves_take_wish(shard, topic->name, index, &wished);
 
     if (is_elsewhere(broker, told))
         return false;
@@ -182,7 +184,7 @@ static bool new_dir_find(struct shard *shard, const struct image_topic *topic, i
     /* One that was there before this start and is nowhere to be seen may lie where nobody can look now. */
     if (!is_new && broker->absent_count > 0)
         return false;
-    if (is_wished && !shard->dirs[wished].failed) {
+    if (dir_moves_take_wish(shard, topic->name, index, &wished) && !shard->dirs[wished].failed) {
         *at = wished;
         atomic_fetch_add(&broker->dirs[wished].partitions, 1);
     } else {
@@ -258,8 +260,11 @@ enum err hosting_begin(struct shard *shard, const struct image_topic *topic, int
     if (choice.at != NULL || choice.unfinished != NULL) {
         found_take(hosted, &choice, &spec);
     } else if (!new_dir_find(shard, topic, index, is_new, &hosted->dir)) {
-        log_warn(&broker->log, "partition lies in a directory that is not here topic=%.*s partition=%d directory_id=%s",
-                 BYTES_PRINTF(topic->name), index, uuid_format(dir_assign_directory(shard, topic->id, index)).text);
+        if (!shard->serving) /* once; it is looked at again whenever its topic changes */
+            log_warn(
+                &broker->log,
+                "partition lies, or may lie, in a directory that is not here topic=%.*s partition=%d directory_id=%s",
+                BYTES_PRINTF(topic->name), index, uuid_format(dir_assign_directory(shard, topic->id, index)).text);
         mem_free(hosted);
         return ERR_OK;
     }

@@ -1,10 +1,12 @@
 /*
  * hosting: partitions come to live on a shard, and leave it. Where one lies: in the directory in which the start found
  * it; found in several, in that which the metadata names, and where they name none of them the start ends, since one of
- * them is old. A copy that a move left unfinished counts only where nothing else is there. Where the metadata name a
- * directory that is not here, no copy counts, and while one of log.dirs is missing nothing that lies in the others
- * does: it is kept, and the partition is offline. A new one goes where the metadata, somebody's wish (dir_moves.h) or
- * the number of partitions says.
+ * them is old, unless it is bare: without a topic id and without a record. A copy that a move left unfinished counts
+ * only where nothing else is there. Where the metadata name a directory that is not here, neither a copy nor a bare
+ * directory counts, and while one of log.dirs is missing no log in the others does either; where they name none, a log
+ * that is here counts, and where none is, the partition is left alone while one of log.dirs is missing. What does not
+ * count is kept, and the partition is offline. A new one goes where the metadata, somebody's wish (dir_moves.h) or the
+ * number of partitions says.
  *
  * Threads  the shard's loop.
  */

@@ -201,8 +201,11 @@ enum err shard_lookup(struct shard *shard, struct uuid topic_id, int32_t index, 
         return ERR_UNKNOWN_TOPIC_ID;
     if (index < 0 || (uint32_t)index >= topic->partition_count)
         return ERR_UNKNOWN_TOPIC_OR_PARTITION;
-    return hosted != NULL && (hosted->failed || shard->dirs[hosted->dir].failed) ? ERR_KAFKA_STORAGE_ERROR
-                                                                                 : ERR_NOT_LEADER_OR_FOLLOWER;
+    if (hosted == NULL) /* it is left alone where it may lie in a directory that is missing */
+        return shard->broker->absent_count > 0 && topic->partitions[index]->leader == shard->broker->node_id
+                   ? ERR_KAFKA_STORAGE_ERROR
+                   : ERR_NOT_LEADER_OR_FOLLOWER;
+    return hosted->failed || shard->dirs[hosted->dir].failed ? ERR_KAFKA_STORAGE_ERROR : ERR_NOT_LEADER_OR_FOLLOWER;
 }
 
 bool shard_knows(const struct shard *shard, int64_t version)
@@ -342,6 +345,8 @@ static bool is_replica(const struct image_partition *partition, int32_t node_id)
     return false;
 }
 
+/* With one of log.dirs missing, what it had and has not got now is left alone until the next start: also what was new
+ * once and found no memory. */
 static bool had_replica(const struct image_topic *before, uint32_t index, int32_t node_id)
 {
     return before != NULL && index < before->partition_count && is_replica(before->partitions[index], node_id);

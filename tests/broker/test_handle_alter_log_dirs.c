@@ -632,7 +632,7 @@ static bool has_partition(int32_t index)
 }
 
 /* The same where the metadata do not know yet in which directory the partition lies, whatever they hear of the topic's
- * other one meanwhile. */
+ * other one meanwhile, and though half a copy of it is there. */
 START_TEST(what_may_lie_elsewhere_is_not_made_anew)
 {
     uint32_t tried = 0;
@@ -640,6 +640,10 @@ START_TEST(what_may_lie_elsewhere_is_not_made_anew)
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct uuid topic;
         int32_t lost = 0;
+        bool copy = seed % 2 == 0;
+        enum err err = ERR_OK;
+        char from[96];
+        char to[96];
 
         begin(seed, NULL);
         (void)node_create_topic(&world, "b", 1, NULL); /* in the first one; the next go elsewhere */
@@ -654,19 +658,28 @@ START_TEST(what_may_lie_elsewhere_is_not_made_anew)
         }
         tried++;
         sim_node_kill(&world.node, false);
+        if (copy) {
+            (void)snprintf(from, sizeof(from), "/more/a-%d/partition.metadata", lost);
+            (void)snprintf(to, sizeof(to), "/last/a-%d.0123456789abcdef0123456789abcdef-future", lost);
+            ck_assert_int_eq(fs_mkdir(&world.disk.fs, to), ERR_OK);
+            (void)snprintf(to, sizeof(to), "/last/a-%d.0123456789abcdef0123456789abcdef-future/partition.metadata",
+                           lost);
+            sim_fs_poke(&world.disk, to, sim_fs_peek(&world.disk, from));
+        }
         sim_fs_set_fault(&world.disk, SIM_FS_FAIL, SIM_FS_LOCK, 2, ERR_IO); /* /data, then /more */
         world.node.silent = true;
         sim_node_start(&world.node);
         ck_assert_uint_eq(world.node.broker->dir_count, 2);
         produce(topic, 1 - lost, 0, 1);
         node_world_pass(&world, 5000); /* the metadata are told where that one is */
-        world.node.silent = false;
         ck_assert_ptr_null(hosted_of(topic, lost));
+        ck_assert_int_eq(node_produce(&world, 0, topic, lost, RECORD_BYTES, &err), -1);
+        ck_assert_int_eq(err, ERR_KAFKA_STORAGE_ERROR);
+        world.node.silent = false;
         sim_node_stop(&world.node);
         sim_node_start(&world.node);
         produce(topic, lost, 0, 3);
-        ck_assert_uint_eq(dir_of(topic, lost), 1);
-        await_dir(topic, lost, 1);
+        await_dir(topic, lost, copy ? 2 : 1); /* the move goes on */
         node_world_end(&world);
     }
     ck_assert_uint_gt(tried, 0);
