@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_text.h"
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/group_reset.h"
@@ -387,7 +388,7 @@ static void show(const struct group_options *options, const struct group_facts *
     if (options->json) {
         json_t *object = json_object();
 
-        (void)json_object_set_new(object, "group", table_json_text(facts->id));
+        (void)json_object_set_new(object, "group", json_text(facts->id));
         (void)json_object_set_new(object, "executed", json_boolean(options->execute));
         (void)json_object_set_new(object, "undo", undo == NULL ? json_null() : json_string(undo));
         (void)json_object_set_new(object, "partitions", table_json(&table));

@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "base/json_text.h"
 #include "cli/group_command.h"
 #include "cli/http_get.h"
 #include "cli/table_out.h"
@@ -165,10 +166,10 @@ static json_t *group_object(const struct group_facts *facts)
 {
     json_t *object = json_object();
 
-    (void)json_object_set_new(object, "group", table_json_text(facts->id));
-    (void)json_object_set_new(object, "state", table_json_text(facts->state));
-    (void)json_object_set_new(object, "type", table_json_text(facts->type));
-    (void)json_object_set_new(object, "assignor", table_json_text(facts->protocol));
+    (void)json_object_set_new(object, "group", json_text(facts->id));
+    (void)json_object_set_new(object, "state", json_text(facts->state));
+    (void)json_object_set_new(object, "type", json_text(facts->type));
+    (void)json_object_set_new(object, "assignor", json_text(facts->protocol));
     (void)json_object_set_new(object, "coordinator", json_integer(facts->coordinator));
     if (facts->epoch >= 0)
         (void)json_object_set_new(object, "epoch", json_integer(facts->epoch));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/json_text.h"
 #include "base/mem.h"
 
 enum { TABLE_BYTES_MAX = 512 * 1024 * 1024, CELLS_FIRST = 64, COLUMNS_MAX = 16, GAP = 2, JSON_INDENT_WIDTH = 2 };
@@ -132,25 +133,6 @@ void table_print(const struct table *table, FILE *to)
         fputs("(cut: out of memory)\n", to);
 }
 
-json_t *table_json_text(struct bytes text)
-{
-    json_t *value = NULL;
-    char *clean = NULL;
-
-    if (text.data == NULL)
-        return json_null();
-    value = json_stringn((const char *)text.data, text.size);
-    if (value != NULL)
-        return value;
-    clean = mem_copy_text(text.data, text.size);
-    for (size_t i = 0; clean != NULL && i < text.size; i++)
-        if ((unsigned char)clean[i] >= 0x80)
-            clean[i] = '?';
-    value = clean == NULL ? NULL : json_stringn(clean, text.size);
-    mem_free(clean);
-    return value;
-}
-
 static json_t *cell_json(const struct table_cell *cell)
 {
     switch (cell->kind) {
@@ -159,7 +141,7 @@ static json_t *cell_json(const struct table_cell *cell)
     case CELL_FRACTION:
         return json_real(cell->fraction);
     case CELL_TEXT:
-        return table_json_text(cell->text);
+        return json_text(cell->text);
     default:
         return json_null();
     }

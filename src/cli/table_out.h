@@ -57,8 +57,6 @@ void table_print(const struct table *table, FILE *to);
 /* An array of objects; NULL without memory. The caller's. */
 json_t *table_json(const struct table *table);
 
-/* Text as JSON: bytes that are no UTF-8 become '?'. */
-json_t *table_json_text(struct bytes text);
 /* Pretty, with a line end; takes the reference. */
 void table_show_json(json_t *value, FILE *to);
 

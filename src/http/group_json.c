@@ -1,6 +1,6 @@
 #include "http/group_json.h"
 
-#include "base/mem.h"
+#include "base/json_text.h"
 
 #define MS_PER_S 1000.0
 
@@ -27,23 +27,6 @@ static json_t *made(const struct making *to, json_t *value)
         return value;
     json_decref(value);
     return NULL;
-}
-
-/* Null where it is; what is no UTF-8 has '?' for its bytes. */
-static json_t *json_text(struct bytes text)
-{
-    json_t *value = text.data == NULL ? json_null() : json_stringn((const char *)text.data, text.size);
-    char *clean = NULL;
-
-    if (value != NULL)
-        return value;
-    clean = mem_copy_text(text.data, text.size);
-    for (size_t i = 0; clean != NULL && i < text.size; i++)
-        if ((unsigned char)clean[i] >= 0x80)
-            clean[i] = '?';
-    value = clean == NULL ? NULL : json_stringn(clean, text.size);
-    mem_free(clean);
-    return value;
 }
 
 static json_t *json_known(int64_t value)

@@ -39,16 +39,4 @@ START_TEST(rows_of_all_kinds)
 }
 END_TEST
 
-START_TEST(bytes_that_are_no_text)
-{
-    json_t *value = table_json_text(BYTES_LITERAL("a\xff"));
-
-    ck_assert_str_eq(json_string_value(value), "a?");
-    json_decref(value);
-    value = table_json_text((struct bytes){0});
-    ck_assert(json_is_null(value));
-    json_decref(value);
-}
-END_TEST
-
-RUN_TESTS("table_out", rows_of_all_kinds, bytes_that_are_no_text)
+RUN_TESTS("table_out", rows_of_all_kinds)
