@@ -208,16 +208,6 @@ static enum err is_as_noted(void *context, struct bytes batch)
     return ERR_OK;
 }
 
-struct cut {
-    struct log_truncate op;
-    bool done;
-};
-
-static void was_cut(struct log_truncate *op)
-{
-    LIST_ENTRY(op, struct cut, op)->done = true;
-}
-
 /* Cuts while syncs are under way, and new records at the old offsets: after any power cut a record is the one that was
  * last appended there, and none that was promised is gone. */
 START_TEST(what_was_cut_does_not_come_back)
@@ -240,7 +230,7 @@ START_TEST(what_was_cut_does_not_come_back)
                 if (sim_chance(&world.sim, 6)) {
                     int64_t first = partition_log_start_offset(log);
                     int64_t end = partition_log_end_offset(log);
-                    struct cut cut = {.op = {.done = was_cut}};
+                    struct world_cut cut = {.op = {.done = world_was_cut}};
 
                     cut.op.offset = first + (int64_t)sim_draw(&world.sim, (uint64_t)(end - first) + 1);
                     partition_log_truncate(log, &cut.op);

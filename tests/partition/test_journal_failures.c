@@ -196,16 +196,6 @@ static void append(struct one *one)
     attempt->state = appended.op.err == ERR_OK ? THERE : PERHAPS;
 }
 
-struct cut {
-    struct log_truncate op;
-    bool done;
-};
-
-static void was_cut(struct log_truncate *op)
-{
-    LIST_ENTRY(op, struct cut, op)->done = true;
-}
-
 static bool any_failed(void)
 {
     for (uint32_t i = 0; i < LOGS; i++)
@@ -225,7 +215,7 @@ static void truncate_somewhere(struct one *one)
 {
     int64_t start = partition_log_start_offset(one->log);
     int64_t end = partition_log_end_offset(one->log);
-    struct cut cut = {.op = {.done = was_cut}};
+    struct world_cut cut = {.op = {.done = world_was_cut}};
 
     cut.op.offset = start + (int64_t)script_draw((uint64_t)(end - start) + 1);
     promised(one);
@@ -290,20 +280,10 @@ static enum err elders_remove(void)
     return any_failed() ? ERR_KAFKA_STORAGE_ERROR : err;
 }
 
-struct closed {
-    struct partition_log_close op;
-    bool done;
-};
-
-static void was_closed(struct partition_log_close *op)
-{
-    LIST_ENTRY(op, struct closed, op)->done = true;
-}
-
 static void logs_drop(void)
 {
     for (uint32_t i = 0; i < LOGS; i++) {
-        struct closed closed = {.op.done = was_closed};
+        struct world_closed closed = {.op.done = world_was_closed};
 
         if (ones[i].log == NULL)
             continue;
@@ -353,7 +333,7 @@ static enum err logs_close(void)
     enum err first = ERR_OK;
 
     for (uint32_t i = 0; i < LOGS; i++) {
-        struct closed closed = {.op.done = was_closed};
+        struct world_closed closed = {.op.done = world_was_closed};
         int64_t end = partition_log_end_offset(ones[i].log);
         int64_t start = partition_log_start_offset(ones[i].log);
 
@@ -503,7 +483,7 @@ END_TEST
  * back behind the cut. */
 START_TEST(a_note_outlives_the_elders)
 {
-    struct cut cut = {.op = {.offset = 3, .done = was_cut}};
+    struct world_cut cut = {.op = {.offset = 3, .done = world_was_cut}};
 
     snprintf(when, sizeof(when), "elders");
     script_state = 1;

@@ -75,20 +75,10 @@ static void try_sync(struct partition_log *log)
         world.spec.recovery_point = partition_log_recovery_point(log);
 }
 
-struct closed {
-    struct partition_log_close op;
-    bool done;
-};
-
-static void was_closed(struct partition_log_close *op)
-{
-    LIST_ENTRY(op, struct closed, op)->done = true;
-}
-
 /* False: not cleanly. */
 static bool try_close(struct partition_log *log)
 {
-    struct closed closed = {.op.done = was_closed};
+    struct world_closed closed = {.op.done = world_was_closed};
     int64_t end = partition_log_end_offset(log);
     int64_t start = partition_log_start_offset(log);
 

@@ -30,16 +30,6 @@ static void journal_begin(const struct journal_replay *replay)
     ck_assert_int_eq(journal_new(&world.env, &options, &world.env.journal), ERR_OK);
 }
 
-struct closed {
-    struct partition_log_close op;
-    bool done;
-};
-
-static void was_closed(struct partition_log_close *op)
-{
-    LIST_ENTRY(op, struct closed, op)->done = true;
-}
-
 /* A journal's next file that cannot be made fails the journal; a log of which something lies in a group that nobody
  * has asked to be written closes all the same. */
 START_TEST(a_group_that_fills_ends_with_its_journal)
@@ -48,7 +38,7 @@ START_TEST(a_group_that_fills_ends_with_its_journal)
 
     for (uint64_t seed = 1; seed <= 60; seed++) {
         struct partition_log *log = NULL;
-        struct closed closed = {.op.done = was_closed};
+        struct world_closed closed = {.op.done = world_was_closed};
 
         world_begin(&world, seed);
         world.spec.config.flush_ms = 100;
@@ -87,7 +77,7 @@ START_TEST(a_start_over_what_is_not_synced)
         int64_t start = 0;
         int64_t promised = 0;
         int64_t recovery_point = 0;
-        struct closed closed = {.op.done = was_closed};
+        struct world_closed closed = {.op.done = world_was_closed};
 
         world_begin(&world, seed);
         journal_begin(NULL);
@@ -97,8 +87,7 @@ START_TEST(a_start_over_what_is_not_synced)
         second_spec = world.spec;
         second_spec.partition = 1;
         second_spec.config.flush_messages = 1;
-        ck_assert_int_eq(partition_log_open(&world.env, &second_spec, &second, NULL), ERR_OK);
-        partition_log_adopt(second);
+        second = world_log_of(&world, &second_spec);
         for (int i = 0; i < 3; i++) { /* the journal has a file */
             (void)world_append(&world, second, &(struct batch_make){.value_bytes = 10});
             ck_assert_int_eq(world_sync(&world, second), ERR_OK);
@@ -182,8 +171,7 @@ START_TEST(a_move_does_not_wait_for_itself)
     second_spec = world.spec;
     second_spec.partition = 1;
     second_spec.config.segment_bytes = 1 << 30;
-    ck_assert_int_eq(partition_log_open(&world.env, &second_spec, &second, NULL), ERR_OK);
-    partition_log_adopt(second);
+    second = world_log_of(&world, &second_spec);
     for (int i = 0; i < 5; i++)
         a_to_disk(log);
     a_to_disk(second);
@@ -227,7 +215,7 @@ static void a_note_waits(enum how how)
     struct partition_log_spec second_spec;
     struct partition_log *log = NULL;
     struct partition_log *second = NULL;
-    struct closed closed = {.op.done = was_closed};
+    struct world_closed closed = {.op.done = world_was_closed};
     int64_t end_offset = 0;
 
     moved = false;
@@ -239,8 +227,7 @@ static void a_note_waits(enum how how)
     second_spec = world.spec;
     second_spec.partition = 1;
     second_spec.config.segment_bytes = 1 << 30;
-    ck_assert_int_eq(partition_log_open(&world.env, &second_spec, &second, NULL), ERR_OK);
-    partition_log_adopt(second);
+    second = world_log_of(&world, &second_spec);
     a_to_disk(log);
     a_to_disk(second);
     ck_assert(journal_note_lazily(world.env.journal, JOURNAL_DELETION, second_spec.topic_id, 7, 0));
@@ -301,15 +288,14 @@ START_TEST(a_journal_asks_a_log_that_sleeps)
     struct partition_log_spec second_spec;
     struct partition_log *log = NULL;
     struct partition_log *second = NULL;
-    struct closed closed = {.op.done = was_closed};
+    struct world_closed closed = {.op.done = world_was_closed};
 
     world_begin(&world, 1);
     journal_begin(NULL);
     second_spec = world.spec;
     second_spec.partition = 1;
     second_spec.config.flush_messages = 1;
-    ck_assert_int_eq(partition_log_open(&world.env, &second_spec, &second, NULL), ERR_OK);
-    partition_log_adopt(second);
+    second = world_log_of(&world, &second_spec);
     world.spec.config.flush_messages = 100;
     log = world_log(&world);
     for (int i = 0; i < 3; i++) { /* the journal has a file */

@@ -117,19 +117,9 @@ static void try_find(struct partition_log *log)
     ck_assert(found.op.err == ERR_OK || found.op.err == ERR_NOMEM);
 }
 
-struct closed {
-    struct partition_log_close op;
-    bool done;
-};
-
-static void was_closed(struct partition_log_close *op)
-{
-    LIST_ENTRY(op, struct closed, op)->done = true;
-}
-
 static void try_close(struct partition_log *log)
 {
-    struct closed closed = {.op.done = was_closed};
+    struct world_closed closed = {.op.done = world_was_closed};
 
     armed = true;
     partition_log_close(log, &closed.op);

@@ -239,20 +239,10 @@ static void retain(struct partition_log *log)
     ck_assert_int_eq(partition_log_end_offset(log), model_end);
 }
 
-struct cut {
-    struct log_truncate op;
-    bool done;
-};
-
-static void was_cut(struct log_truncate *op)
-{
-    LIST_ENTRY(op, struct cut, op)->done = true;
-}
-
 static void cut(struct partition_log *log)
 {
     int64_t to = model_end - (int64_t)draw((uint64_t)(model_end - model_start) / 8 + 1);
-    struct cut cut = {.op = {.offset = to, .done = was_cut}};
+    struct world_cut cut = {.op = {.offset = to, .done = world_was_cut}};
 
     if (partition_log_recovery_point(log) > told_recovery_point)
         told_recovery_point = partition_log_recovery_point(log);

@@ -353,16 +353,6 @@ static void move_start(struct partition_log *log)
     partition_log_move_start(log, start_offset);
 }
 
-struct cutting {
-    struct log_truncate op;
-    bool done;
-};
-
-static void was_cut(struct log_truncate *op)
-{
-    LIST_ENTRY(op, struct cutting, op)->done = true;
-}
-
 /* What a marker decided is open again once the marker is gone. */
 static void forget_behind(int64_t end)
 {
@@ -383,8 +373,8 @@ static void forget_behind(int64_t end)
 
 static void cut(struct partition_log *log)
 {
-    struct cutting cutting = {
-        .op = {.offset = end_offset - draw((uint64_t)(end_offset - floor_offset) + 1), .done = was_cut}};
+    struct world_cut cutting = {
+        .op = {.offset = end_offset - draw((uint64_t)(end_offset - floor_offset) + 1), .done = world_was_cut}};
 
     if (cutting.op.offset < start_offset)
         return;

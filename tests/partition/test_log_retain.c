@@ -260,21 +260,11 @@ START_TEST(epochs_follow_the_start)
 }
 END_TEST
 
-struct cut {
-    struct log_truncate op;
-    bool done;
-};
-
-static void was_cut(struct log_truncate *op)
-{
-    LIST_ENTRY(op, struct cut, op)->done = true;
-}
-
 /* A retention that waits for a new segment is over when the log is cut meanwhile. */
 START_TEST(a_retention_that_waits_ends_with_a_cut)
 {
     struct partition_log *log = NULL;
-    struct cut cut = {.op = {.offset = 2, .done = was_cut}};
+    struct world_cut cut = {.op = {.offset = 2, .done = world_was_cut}};
 
     world_begin(&world, 1);
     world.spec.config.segment_bytes = 400;

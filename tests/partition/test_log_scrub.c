@@ -64,22 +64,12 @@ START_TEST(a_scrub_begins_while_a_move_holds)
 }
 END_TEST
 
-struct cut {
-    struct log_truncate op;
-    bool done;
-};
-
-static void was_cut(struct log_truncate *op)
-{
-    LIST_ENTRY(op, struct cut, op)->done = true;
-}
-
 /* A piece of a scrub that begins while the log is being cut. */
 START_TEST(a_scrub_begins_while_a_log_is_cut)
 {
     for (uint64_t seed = 1; seed <= 30; seed++) {
         struct partition_log *log = NULL;
-        struct cut cut = {.op = {.offset = 2, .done = was_cut}};
+        struct world_cut cut = {.op = {.offset = 2, .done = world_was_cut}};
 
         world_begin(&world, seed);
         log = world_log(&world);

@@ -146,6 +146,15 @@ enum err world_open(struct world *world, struct partition_log **log)
     return err;
 }
 
+struct partition_log *world_log_of(struct world *world, const struct partition_log_spec *spec)
+{
+    struct partition_log *log = NULL;
+
+    ck_assert_int_eq(partition_log_open(&world->env, spec, &log, NULL), ERR_OK);
+    partition_log_adopt(log);
+    return log;
+}
+
 struct partition_log *world_log(struct world *world)
 {
     struct partition_log *log = NULL;
@@ -154,19 +163,19 @@ struct partition_log *world_log(struct world *world)
     return log;
 }
 
-struct closed {
-    struct partition_log_close op;
-    bool done;
-};
-
-static void was_closed(struct partition_log_close *op)
+void world_was_closed(struct partition_log_close *op)
 {
-    LIST_ENTRY(op, struct closed, op)->done = true;
+    LIST_ENTRY(op, struct world_closed, op)->done = true;
+}
+
+void world_was_cut(struct log_truncate *op)
+{
+    LIST_ENTRY(op, struct world_cut, op)->done = true;
 }
 
 void world_close(struct world *world, struct partition_log *log)
 {
-    struct closed closed = {.op.done = was_closed};
+    struct world_closed closed = {.op.done = world_was_closed};
 
     world->spec.start_offset = partition_log_start_offset(log);
     partition_log_close(log, &closed.op);
@@ -221,6 +230,30 @@ enum err world_sync(struct world *world, struct partition_log *log)
     partition_log_sync(log, &synced.op);
     world_run(world, &synced.done);
     return synced.op.err;
+}
+
+void world_damage_each(struct world *world, const char *path, bool (*is_damage)(struct bytes content),
+                       bool (*is_whole)(struct bytes content))
+{
+    uint8_t copy[128];
+    size_t size = sim_fs_peek(&world->disk, path).size;
+
+    ck_assert_uint_gt(size, 0);
+    ck_assert_uint_lt(size, sizeof(copy));
+    memcpy(copy, sim_fs_peek(&world->disk, path).data, size);
+    ck_assert(is_whole(bytes_of(copy, size)));
+    for (size_t i = 0; i < size; i++) {
+        for (uint32_t bit = 0; bit < 8; bit++) {
+            copy[i] = (uint8_t)(copy[i] ^ 1u << bit);
+            ck_assert_msg(is_damage(bytes_of(copy, size)), "byte %zu bit %u", i, bit);
+            copy[i] = (uint8_t)(copy[i] ^ 1u << bit);
+        }
+        if (i < size - 1)
+            ck_assert_msg(is_damage(bytes_of(copy, i)), "cut to %zu", i);
+    }
+    ck_assert(is_whole(bytes_of(copy, size - 1)));
+    copy[size] = '\n';
+    ck_assert(is_damage(bytes_of(copy, size + 1)));
 }
 
 uint8_t *slices_take(struct slice *slices, uint32_t count, size_t size)
@@ -302,7 +335,7 @@ void world_journal_close(struct world *world)
 
 void world_crash(struct world *world, struct partition_log *log, bool power_cut)
 {
-    struct closed closed = {.op.done = was_closed};
+    struct world_closed closed = {.op.done = world_was_closed};
 
     if (log != NULL) {
         partition_log_fail(log, ERR_IO);

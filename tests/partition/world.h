@@ -64,8 +64,22 @@ uint8_t *make_marker(int64_t producer_id, int16_t producer_epoch, bool commit, i
 MUST_CHECK enum err world_open(struct world *world, struct partition_log **log);
 /* Opened and adopted, or the test fails. */
 struct partition_log *world_log(struct world *world);
+/* The same of another one beside it. */
+struct partition_log *world_log_of(struct world *world, const struct partition_log_spec *spec);
 /* Closed cleanly; spec is set for opening it again. */
 void world_close(struct world *world, struct partition_log *log);
+
+/* Calls whose end a test waits for by world_run(&done); done is what tells it. */
+struct world_closed {
+    struct partition_log_close op;
+    bool done;
+};
+void world_was_closed(struct partition_log_close *op);
+struct world_cut {
+    struct log_truncate op;
+    bool done;
+};
+void world_was_cut(struct log_truncate *op);
 
 struct appended {
     struct log_append op;
@@ -81,6 +95,11 @@ enum err world_sync(struct world *world, struct partition_log *log);
 /* Reads from offset up to the log's end; whole is the concatenation of what was given (mem_free it). */
 enum err world_read(struct world *world, struct partition_log *log, int64_t offset, int64_t offset_limit,
                     uint32_t bytes_max, bool at_least_one, uint8_t **data, size_t *size);
+/* Of a small file, sealed by its last line: every bit of every byte, every length and more behind it is damage, but for
+ * the last newline, which nothing hangs on. is_damage puts the content there and looks; is_whole the same. */
+void world_damage_each(struct world *world, const char *path, bool (*is_damage)(struct bytes content),
+                       bool (*is_whole)(struct bytes content));
+
 /* Gives slices back and copies them together. */
 uint8_t *slices_take(struct slice *slices, uint32_t count, size_t size);
 
