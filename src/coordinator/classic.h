@@ -27,9 +27,11 @@ MUST_CHECK enum err classic_replay(struct groups *groups, struct bytes key, stru
 void classic_loaded(struct group *group, struct step *step);
 /* Answers whoever waits, and frees it; group->classic is NULL then. step NULL: nobody waits. */
 void classic_unload(struct group *group, struct step *step, enum err why);
-/* Writes the tombstone of the group's record; replay takes it off the group. The group has no members. */
+/* Writes the tombstone of the group's record, whether that ever stood or not: as in Apache Kafka it is what tells
+ * whoever replays that a group of offsets alone has gone (offsets' tombstones leave their group). Replay takes it off
+ * the group. The group has no members. */
 MUST_CHECK enum err classic_write_tombstone(struct group *group, struct step *step);
-size_t classic_tombstone_bytes(const struct group *group); /* of the step's room; 0: it has no record */
+size_t classic_tombstone_bytes(const struct group *group); /* of the step's room */
 
 struct bytes classic_state_name(const struct classic_group *classic);    /* NULL: Empty */
 struct bytes classic_protocol_type(const struct classic_group *classic); /* "" where there is none */

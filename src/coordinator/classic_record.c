@@ -72,8 +72,6 @@ enum err classic_write_tombstone(struct group *group, struct step *step)
 {
     struct group_metadata_key key = {.group = group->id};
 
-    if (group->classic == NULL || !group->classic->recorded)
-        return ERR_OK;
     return step_write(step, &group_metadata_key_message, &key, &group_metadata_value_message, CLASSIC_RECORD_VERSION,
                       NULL);
 }
@@ -82,8 +80,6 @@ size_t classic_tombstone_bytes(const struct group *group)
 {
     struct group_metadata_key key = {.group = group->id};
 
-    if (group->classic == NULL || !group->classic->recorded)
-        return 0;
     return step_message_bytes(&group_metadata_key_message, &key, &group_metadata_value_message, CLASSIC_RECORD_VERSION,
                               NULL);
 }
@@ -166,9 +162,10 @@ static enum err replay_tombstone(struct groups *groups, struct bytes id)
 {
     struct group *group = group_find(groups, id);
 
-    if (group == NULL || group->classic == NULL)
+    if (group == NULL)
         return ERR_OK; /* compaction leaves tombstones of groups that nothing else is known of */
-    classic_free(group->classic);
+    if (group->classic != NULL)
+        classic_free(group->classic);
     group->classic = NULL;
     if (groups->step == NULL) /* within a step, who wrote it still holds the group */
         (void)group_settle(group);
@@ -248,7 +245,9 @@ enum err classic_convert(struct group *group, struct step *step)
         classic_refuse_join(member, step, ERR_REBALANCE_IN_PROGRESS, member->id);
         (void)classic_answer_sync(member, step, ERR_REBALANCE_IN_PROGRESS);
     }
-    if (classic == NULL || classic->recorded)
+    if (classic == NULL)
+        return ERR_OK;
+    if (classic->recorded)
         return classic_write_tombstone(group, step);
     classic_free(classic);
     group->classic = NULL;

@@ -149,7 +149,7 @@ void offsets_drop_group(struct groups *groups, struct step *step, struct group *
         return; /* it is looked at again */
     if (group->kind == GROUP_CONSUMER)
         err = consumer_write_tombstones(group, step);
-    else if (group->classic != NULL)
+    else
         err = classic_write_tombstone(group, step);
     group = group_find(groups, id);
     if (err == ERR_OK && group != NULL)

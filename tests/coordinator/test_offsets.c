@@ -406,7 +406,7 @@ START_TEST(deletions_in_parts)
     ck_assert(!call->answered);
     world_advance(&world, 1000);
     ck_assert(call->answered);
-    ck_assert_uint_eq(world.record_count, 400);
+    ck_assert_uint_eq(world.record_count, 401); /* with the group's own */
     ck_assert_uint_eq(groups_count(world.groups), 0);
     world_close(&world);
 }
@@ -474,6 +474,56 @@ START_TEST(nothing_left_is_no_group)
     world_marker(&world, 78, true);
     world_restart(&world);
     ck_assert_uint_eq(groups_count(world.groups), 1);
+    world_close(&world);
+}
+END_TEST
+
+static void expect_groups(uint32_t count)
+{
+    ck_assert_uint_eq(groups_count(world.groups), count);
+    world_restart(&world);
+    ck_assert_uint_eq(groups_count(world.groups), count);
+}
+
+/* Rule: a group of offsets alone that was deleted, or whose offsets grew old, is gone behind a restart too; one of
+ * which the last offset was deleted by itself stays until the next look, behind a restart too (as Apache Kafka's). */
+START_TEST(gone_behind_a_restart)
+{
+    world_open(&world);
+    world.quiet = true;
+    world_topic(&world, "t", 2);
+    world.settings.offsets_retention_ms = DAY_MS;
+    commit_one("g", "t", 0, 1);
+    (void)world_ask(&world, "d", ASK_DELETE_GROUP, 2, "g", NULL);
+    expect_groups(0);
+    commit_one("h", "t", 0, 1);
+    delete_offset("h", "t", 0);
+    expect_groups(1);
+    world_advance(&world, world.settings.offsets_check_ms);
+    expect_groups(0);
+    commit_one("i", "t", 0, 1);
+    world_advance(&world, 2 * DAY_MS);
+    expect_groups(0);
+    commit_one("g", "t", 1, 1);
+    expect_groups(1); /* what came after its tombstone stands */
+    world_close(&world);
+}
+END_TEST
+
+/* Rule: a group's tombstone takes nothing of what a transaction that goes on holds for it. */
+START_TEST(a_tombstone_and_a_transaction)
+{
+    static const uint8_t key[] = {0, 2, 0, 1, 'g'};
+    const struct offset_fetch_response_group *out = NULL;
+
+    world_open(&world);
+    world.quiet = true;
+    world_topic(&world, "t", 1);
+    txn_commit_one(77, "g", 0, 5);
+    ck_assert_int_eq(groups_replay(world.groups, -1, bytes_of(key, sizeof(key)), (struct bytes){0}), ERR_OK);
+    world_marker(&world, 77, true);
+    out = fetch("g", FETCH_VERSION, "t", 0)->response;
+    ck_assert_int_eq(out->topics[0].partitions[0].committed_offset, 5);
     world_close(&world);
 }
 END_TEST
@@ -600,7 +650,7 @@ START_TEST(a_doubted_clock)
     ck_assert_uint_eq(world.record_count, 1);
     world.clock_doubted = false;
     world_advance(&world, DAY_MS);
-    ck_assert_uint_eq(world.record_count, 2);
+    ck_assert_uint_eq(world.record_count, 3); /* the offset's tombstone, and the group's */
     world_close(&world);
 }
 END_TEST
@@ -703,5 +753,5 @@ END_TEST
 RUN_TESTS("offsets", committed_fetched_and_kept, all_none_and_unknown, refused, metadata_is_counted_in_characters,
           a_commit_over_the_batch, a_commit_about_as_large_as_the_batch, by_topic_id, deleted_topics_and_offsets,
           deletions_in_parts, a_topic_is_back_in_a_transaction, a_deletion_and_the_end, nothing_left_is_no_group,
-          transactions, transactions_refused, age, a_doubted_clock, commits_of_strange_times, replayed, a_failed_write,
-          reads_wait_for_the_commit)
+          gone_behind_a_restart, a_tombstone_and_a_transaction, transactions, transactions_refused, age,
+          a_doubted_clock, commits_of_strange_times, replayed, a_failed_write, reads_wait_for_the_commit)
