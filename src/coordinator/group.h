@@ -48,6 +48,7 @@ struct groups {
     struct list all;  /* of them, in the order they came */
     struct timer_heap timers;
     struct step *step;              /* the one under way, for timers */
+    size_t step_room;               /* it had that when nothing was written yet: what needs more fits no step */
     bool ticking;                   /* it is a tick */
     struct loop_timer expire_timer; /* offsets.retention.check.interval.ms, or sooner where a step left something */
     struct offsets_sweep sweep;

@@ -206,12 +206,18 @@ enum err groups_replay_marker(struct groups *groups, int64_t producer_id, bool c
     return offsets_replay_marker(groups, producer_id, committed);
 }
 
+static void step_is(struct groups *groups, struct step *step)
+{
+    groups->step = step;
+    groups->step_room = step_room(step);
+}
+
 void groups_loaded(struct groups *groups, struct step *step)
 {
     uint32_t cursor = 0;
     void *value = NULL;
 
-    groups->step = step;
+    step_is(groups, step);
     while (map_next(&groups->by_id, &cursor, NULL, &value)) {
         struct group *group = value;
 
@@ -282,7 +288,7 @@ void groups_ask(struct groups *groups, struct step *step, struct group_op *op)
         step_answer(step, &op->op);
         return;
     }
-    groups->step = step;
+    step_is(groups, step);
     decide[op->ask](groups, step, op);
     groups->step = NULL;
 }
@@ -297,13 +303,12 @@ int64_t groups_due_ns(const struct groups *groups)
 void groups_tick(struct groups *groups, struct step *step)
 {
     struct loop_timer *first = NULL;
-    size_t room = step_room(step);
 
-    groups->step = step;
+    step_is(groups, step);
     groups->ticking = true;
     /* What is due of many groups need not fit one batch: the rest is due at once again. */
-    while (step->err == ERR_OK && step_room(step) >= room / 2 && (first = timer_heap_first(&groups->timers)) != NULL &&
-           first->due_ns <= step->now_ns) {
+    while (step->err == ERR_OK && step_room(step) >= groups->step_room / 2 &&
+           (first = timer_heap_first(&groups->timers)) != NULL && first->due_ns <= step->now_ns) {
         timer_heap_stop(&groups->timers, first);
         first->fired(first);
     }
@@ -317,7 +322,7 @@ void groups_topics_changed(struct groups *groups, struct step *step, const struc
     uint32_t cursor = 0;
     void *value = NULL;
 
-    groups->step = step;
+    step_is(groups, step);
     offsets_topics_deleted(groups, step, deleted, deleted_count);
     while (step->err == ERR_OK && map_next(&groups->by_id, &cursor, NULL, &value)) {
         struct group *group = value;

@@ -16,12 +16,21 @@ enum {
     DELETED_IN_STEP = 1024, /* offsets of deleted groups: some 0.4 ms */
 };
 
-bool offsets_has_room(const struct step *step, const struct group *group, struct bytes topic)
+static size_t tombstone_bytes(const struct group *group, struct bytes topic)
 {
     struct offset_commit_key key = {.group = group->id, .topic = topic};
 
-    return step->err == ERR_OK && step_message_bytes(&offset_commit_key_message, &key, &offset_commit_value_message, 0,
-                                                     NULL) <= step_room(step);
+    return step_message_bytes(&offset_commit_key_message, &key, &offset_commit_value_message, 0, NULL);
+}
+
+bool offsets_has_room(const struct step *step, const struct group *group, struct bytes topic)
+{
+    return step->err == ERR_OK && tombstone_bytes(group, topic) <= step_room(step);
+}
+
+bool offsets_fits_a_step(const struct group *group, struct bytes topic)
+{
+    return tombstone_bytes(group, topic) <= group->groups->step_room;
 }
 
 void offsets_go_on_soon(struct groups *groups, const struct step *step)
@@ -132,12 +141,19 @@ static bool drop_all(struct group *group, struct step *step, uint32_t *left)
     return step->err == ERR_OK;
 }
 
+static size_t group_tombstone_bytes(const struct group *group)
+{
+    return group->kind == GROUP_CONSUMER ? consumer_tombstones_bytes(group->consumer) : classic_tombstone_bytes(group);
+}
+
 bool offsets_has_room_for_group(const struct step *step, const struct group *group)
 {
-    size_t bytes =
-        group->kind == GROUP_CONSUMER ? consumer_tombstones_bytes(group->consumer) : classic_tombstone_bytes(group);
+    return step->err == ERR_OK && group_tombstone_bytes(group) <= step_room(step);
+}
 
-    return step->err == ERR_OK && bytes <= step_room(step);
+bool offsets_group_fits_a_step(const struct group *group)
+{
+    return group_tombstone_bytes(group) <= group->groups->step_room;
 }
 
 void offsets_drop_group(struct groups *groups, struct step *step, struct group *group)
@@ -157,28 +173,34 @@ void offsets_drop_group(struct groups *groups, struct step *step, struct group *
     mem_free((void *)(uintptr_t)id.data);
 }
 
+/* What drop_all, or its own tombstone, stopped at fits no step, however many there will be. */
+static bool cannot_go(const struct group *group)
+{
+    const struct group_offsets *offsets = group->offsets;
+
+    if (offsets == NULL)
+        return !offsets_group_fits_a_step(group);
+    return !offsets_fits_a_step(group, topic_offsets_name(offsets->topics[offsets->count - 1]));
+}
+
 /* One deletion, as far as it goes in this step; true: it is answered. */
 static bool delete_group(struct groups *groups, struct step *step, struct group_op *op, uint32_t *left)
 {
     struct deletable_group_result *out = op->response;
     struct group *group = group_find(groups, op->group_id);
-    bool whole = false;
 
     if (group == NULL || group_has_members(group)) {
         out->error_code = err_wire(group == NULL ? ERR_GROUP_ID_NOT_FOUND : ERR_NON_EMPTY_GROUP);
         goto out;
     }
     group->deleting = true;
-    whole = *left == DELETED_IN_STEP && group->offsets == NULL;
-    if (!drop_all(group, step, left) && step->err == ERR_OK)
-        return false;
-    if (step->err == ERR_OK && !offsets_has_room_for_group(step, group)) {
-        if (!whole)
-            return false;
-        out->error_code = err_wire(ERR_UNKNOWN_SERVER_ERROR); /* nor in any other step, of which it has all */
-    } else if (step->err == ERR_OK) {
+    if (drop_all(group, step, left) && offsets_has_room_for_group(step, group)) {
         *left -= *left > 0;
         offsets_drop_group(groups, step, group);
+    } else if (step->err == ERR_OK) {
+        if (!cannot_go(group))
+            return false;
+        out->error_code = err_wire(ERR_UNKNOWN_SERVER_ERROR);
     }
     group = group_find(groups, op->group_id);
     if (group != NULL)

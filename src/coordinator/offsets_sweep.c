@@ -35,7 +35,8 @@ static void look(struct work *work, uint32_t count)
     work->looks -= work->looks > count ? count : work->looks;
 }
 
-/* False: there is no room for it in this step. */
+/* False: there is no room for it in this step. What fits no step at all stays: who asked passes on to what is next
+ * (offsets_fits_a_step), and the next check comes by again. */
 static bool drop(struct work *work, const struct group *group, struct bytes topic, int32_t partition)
 {
     if (work->tombstones == 0 || !offsets_has_room(work->step, group, topic))
@@ -68,7 +69,7 @@ static bool drop_topic(struct work *work, struct group *group, const struct gone
         if (offset_entry_outlives(topic, entry, gone->id))
             continue;
         if (!drop(work, group, gone->name, entry->partition))
-            return false;
+            return !offsets_fits_a_step(group, gone->name);
         if (last)
             break; /* and the topic's memory is gone */
     }
@@ -153,7 +154,7 @@ static bool expire_topic(struct work *work, struct group *group, enum age age, s
         if (!entry->cell.stored || entry->pending != NULL || !is_expired(group, work->step, age, entry))
             continue;
         if (!drop(work, group, topic_offsets_name(topic), entry->partition))
-            return false;
+            return !offsets_fits_a_step(group, topic_offsets_name(topic));
         if (last)
             break;
     }
@@ -178,7 +179,7 @@ static bool expire_group(struct work *work, struct group *group)
         if (work->tombstones == 0)
             return false;
         if (!offsets_has_room_for_group(work->step, group))
-            return work->tombstones == TOMBSTONES_IN_STEP; /* nor in any other step, of which it has all: it stays */
+            return !offsets_group_fits_a_step(group);
         work->tombstones--;
         offsets_drop_group(work->groups, work->step, group);
     }

@@ -10,6 +10,7 @@
 #include "partition/run_tests.h"
 #include "protocol/gen/delete_groups.h"
 #include "protocol/gen/offset_commit.h"
+#include "protocol/gen/offset_delete.h"
 
 enum { PARTITIONS = 3000, IN_STEP = 1024, RETENTION_MS = 1000, CHECK_MS = 10000, STEPS_MAX = 100 };
 
@@ -217,5 +218,134 @@ START_TEST(who_comes_meanwhile)
 }
 END_TEST
 
+/* max.message.bytes was lowered since: no batch has room for what the group's id stands in. */
+enum { ID_CHARS = 400, SMALL_ROOM = 300 };
+
+static char long_id[ID_CHARS + 1];
+
+static void commit_one(const char *group, const char *name, int32_t partition)
+{
+    const struct offset_commit_response *out = NULL;
+    struct world_call *call = NULL;
+    struct offset_commit_request_partition at;
+    struct offset_commit_request_topic topic;
+    struct offset_commit_request request;
+
+    offset_commit_request_init(&request);
+    offset_commit_request_topic_init(&topic);
+    offset_commit_request_partition_init(&at);
+    at.partition_index = partition;
+    at.committed_metadata = BYTES_LITERAL("");
+    topic.name = bytes_of_text(name);
+    topic.partitions = &at;
+    topic.partitions_count = 1;
+    request.topics = &topic;
+    request.topics_count = 1;
+    call = world_ask(&world, "c", ASK_OFFSET_COMMIT, 8, group, &request);
+    ck_assert_int_eq(call->op.op.err, ERR_OK);
+    out = call->response;
+    ck_assert_int_eq(out->topics[0].partitions[0].error_code, 0);
+}
+
+static void delete_offset(const char *group, const char *name)
+{
+    struct offset_delete_request_partition at = {.partition_index = 0};
+    struct offset_delete_request_topic topic;
+    struct offset_delete_request request;
+
+    offset_delete_request_init(&request);
+    offset_delete_request_topic_init(&topic);
+    topic.name = bytes_of_text(name);
+    topic.partitions = &at;
+    topic.partitions_count = 1;
+    request.topics = &topic;
+    request.topics_count = 1;
+    (void)world_ask(&world, "admin", ASK_OFFSET_DELETE, 0, group, &request);
+}
+
+/* Rule: what no step has room for is refused at once, and stays; it can be deleted when there is room again. */
+START_TEST(a_deletion_that_fits_no_batch)
+{
+    struct world_call *call = NULL;
+
+    memset(long_id, 'g', ID_CHARS);
+    for (int with_offset = 0; with_offset < 2; with_offset++) {
+        begin();
+        world.settings.offsets_retention_ms = INT64_MAX;
+        commit_one(long_id, "t", 0);
+        if (!with_offset)
+            delete_offset(long_id, "t");
+        world.batch_room = SMALL_ROOM;
+        call = world_ask(&world, "admin", ASK_DELETE_GROUP, 2, long_id, NULL);
+        world_advance(&world, STEPS_MAX);
+        ck_assert(call->answered);
+        ck_assert_int_eq(((struct deletable_group_result *)call->response)->error_code,
+                         err_wire(ERR_UNKNOWN_SERVER_ERROR));
+        ck_assert_uint_eq(groups_count(world.groups), 1);
+        world.batch_room = 2 * ID_CHARS;
+        commit_one(long_id, "t", 1); /* it is no longer on its way out */
+        call = world_ask(&world, "admin", ASK_DELETE_GROUP, 2, long_id, NULL);
+        world_advance(&world, STEPS_MAX);
+        ck_assert(call->answered);
+        ck_assert_int_eq(((struct deletable_group_result *)call->response)->error_code, 0);
+        ck_assert_uint_eq(groups_count(world.groups), 0);
+        world_close(&world);
+    }
+}
+END_TEST
+
+static void expect_rest_until_the_next_check(void)
+{
+    ck_assert_int_gt(groups_due_ns(world.groups), world.now_ns + (CHECK_MS / 2) * INT64_C(1000000));
+}
+
+/* Rule: the sweep passes by what no step has room for, gets to all others, and rests until the next check. */
+START_TEST(a_sweep_past_what_fits_no_batch)
+{
+    begin();
+    memset(long_id, 'g', ID_CHARS);
+    commit_one(long_id, "t", 0);
+    commit_one(long_id, "u", 0);
+    commit_one("g", "t", 0);
+    commit_one("h", "u", 0);
+    world.batch_room = SMALL_ROOM;
+    world_topic(&world, "u", 0);
+    world_advance(&world, STEPS_MAX);
+    expect_rest_until_the_next_check();
+    world_advance(&world, CHECK_MS);
+    ck_assert_uint_eq(groups_count(world.groups), 1); /* of those behind it nothing is left */
+    expect_rest_until_the_next_check();
+    world.batch_room = 2 * ID_CHARS;
+    world_advance(&world, CHECK_MS + STEPS_MAX);
+    ck_assert_uint_eq(groups_count(world.groups), 0);
+    world_close(&world);
+}
+END_TEST
+
+/* Rule: what has no room because others wrote into the same step goes on in the next one, not with the next check. */
+START_TEST(a_sweep_in_a_step_that_others_fill)
+{
+    for (int32_t offsets = 1; offsets < 24; offsets++) {
+        struct world_call *call = NULL;
+
+        begin();
+        world.settings.offsets_retention_ms = INT64_MAX;
+        commit_one("e", "t", 0);
+        delete_offset("e", "t");
+        for (int32_t i = 0; i < offsets; i++)
+            commit_one("g", "t", i);
+        world_advance(&world, CHECK_MS - 1);
+        world.batch_room = 500; /* some eight tombstones */
+        call = world_ask(&world, "admin", ASK_DELETE_GROUP, 2, "g", NULL);
+        for (int i = 0; i < 10; i++)
+            world_advance(&world, 1);
+        ck_assert(call->answered);
+        ck_assert_uint_eq(groups_count(world.groups), 0);
+        world_close(&world);
+    }
+}
+END_TEST
+
 RUN_TESTS("offsets_sweep", old_ones_in_pieces, topics_in_pieces, groups_in_pieces, many_groups_of_long_names,
-          a_group_behind_its_offsets, who_comes_meanwhile)
+          a_group_behind_its_offsets, who_comes_meanwhile, a_deletion_that_fits_no_batch,
+          a_sweep_past_what_fits_no_batch, a_sweep_in_a_step_that_others_fill)
