@@ -316,8 +316,10 @@ static bool is_due(const struct consumer_group *consumer, const struct step *ste
     while (map_next(&consumer->expressions, &cursor, NULL, &value)) {
         const struct consumer_expression *expression = value;
 
-        any |= expression->subscribers > 0;
-        unresolved |= expression->subscribers > 0 && !expression->resolved;
+        if (expression->subscribers == 0) /* of another broker's record: nothing here is about it, nor renews it */
+            continue;
+        any = true;
+        unresolved |= !expression->resolved;
         if (!expression->resolved)
             continue;
         if (expression->timestamp_ms > last_ms)

@@ -228,5 +228,63 @@ START_TEST(a_piece_in_a_step)
 }
 END_TEST
 
+/* Rule: what nobody of the group subscribes to (a record that another broker wrote) says nothing about when to resolve,
+ * be its time yet to come or its version older than all: it would stay so, for nothing renews it. */
+START_TEST(left_by_another_broker)
+{
+    static const int64_t times_ms[] = {INT64_MAX / 2, 0};
+
+    for (size_t i = 0; i < sizeof(times_ms) / sizeof(*times_ms); i++) {
+        struct consumer_group_regular_expression_key key = {.group_id = BYTES_LITERAL("g"),
+                                                            .regular_expression = BYTES_LITERAL("z.*")};
+        struct consumer_group_regular_expression_value value;
+        uint32_t before = 0;
+
+        begin();
+        world.quiet = true;
+        consumer_group_regular_expression_value_init(&value);
+        value.timestamp = times_ms[i];
+        JOIN(&world, "a", NULL, .regex = "a.*");
+        world_advance(&world, 1);
+        BEAT(&world, "a", 0, .rebalance_ms = 60000, .regex = "a.*", .owned = "");
+        ck_assert_int_eq(step_write(&world.step, &consumer_group_regular_expression_key_message, &key,
+                                    &consumer_group_regular_expression_value_message, 0, &value),
+                         ERR_OK);
+        ck_assert(expression("z.*")->resolved);
+        ck_assert_uint_eq(expression("z.*")->subscribers, 0);
+        before = world.record_count;
+        for (int j = 0; j < 5; j++) {
+            world_advance(&world, 3000);
+            ck_assert_int_eq(beat_error(BEAT(&world, "a", 2)), 0);
+            world_advance(&world, 1);
+        }
+        ck_assert_uint_eq(world.record_count, before);
+        world_close(&world);
+    }
+}
+END_TEST
+
+/* Rule: ... nor does it hold up what somebody subscribes to. */
+START_TEST(left_just_now)
+{
+    struct consumer_group_regular_expression_key key = {.group_id = BYTES_LITERAL("g"),
+                                                        .regular_expression = BYTES_LITERAL("z.*")};
+    struct consumer_group_regular_expression_value value;
+
+    begin();
+    world.quiet = true;
+    JOIN(&world, "b", "b1");
+    consumer_group_regular_expression_value_init(&value);
+    value.timestamp = world.now_ms;
+    ck_assert_int_eq(step_write(&world.step, &consumer_group_regular_expression_key_message, &key,
+                                &consumer_group_regular_expression_value_message, 0, &value),
+                     ERR_OK);
+    JOIN(&world, "a", NULL, .regex = "a.*");
+    world_advance(&world, 1);
+    ck_assert(expression("a.*")->resolved);
+    world_close(&world);
+}
+END_TEST
+
 RUN_TESTS("consumer_regex", resolved_beside, invalid, rights_count, refreshed, too_many_topics,
-          too_many_topics_with_rights, a_clock_set_back, a_piece_in_a_step)
+          too_many_topics_with_rights, a_clock_set_back, a_piece_in_a_step, left_by_another_broker, left_just_now)
