@@ -13,7 +13,7 @@
 #include "protocol/gen/offset_delete.h"
 #include "protocol/gen/offset_fetch.h"
 
-enum { COMMIT_VERSION = 10, FETCH_VERSION = 10, TRIES = 100 };
+enum { COMMIT_VERSION = 10, FETCH_VERSION = 10, STABLE_SINCE = 7, TRIES = 100 };
 
 static struct node_world world;
 
@@ -90,8 +90,8 @@ static void read_group(const struct offset_fetch_response_group *group, struct f
     }
 }
 
-/* Of one partition; topic NULL: of all. */
-static struct fetched fetch_once(const char *group, const char *topic, struct uuid id, int16_t version)
+/* Of one partition; topic NULL: of all. stable: from the version on that can say so. */
+static struct fetched fetch_stable(const char *group, const char *topic, struct uuid id, int16_t version, bool stable)
 {
     struct offset_fetch_request request;
     struct offset_fetch_request_group of;
@@ -116,6 +116,7 @@ static struct fetched fetch_once(const char *group, const char *topic, struct uu
     request.topics_count = of.topics_count = topic == NULL ? 0 : 1;
     request.groups = &of;
     request.groups_count = 1;
+    request.require_stable = stable && version >= STABLE_SINCE;
     response = ASK(offset_fetch, &request, version, &call);
     ck_assert_ptr_nonnull(response);
     if (version >= 8) {
@@ -132,6 +133,11 @@ static struct fetched fetch_once(const char *group, const char *topic, struct uu
     }
     node_call_end(&call);
     return fetched;
+}
+
+static struct fetched fetch_once(const char *group, const char *topic, struct uuid id, int16_t version)
+{
+    return fetch_stable(group, topic, id, version, false);
 }
 
 static struct fetched fetch(const char *group, const char *topic, struct uuid id, int16_t version)
@@ -338,6 +344,41 @@ START_TEST(listed_and_deleted)
 }
 END_TEST
 
+/* Where the version has it: each partition's in version 1. */
+static int16_t told(struct fetched fetched, int16_t version)
+{
+    return version == 1 ? fetched.code : fetched.group_code;
+}
+
+/* Rule (trap B100): who fetches while the coordinator loads, or while what it wrote is not committed in time, is told
+ * what consumers of all times ask again for: 14 (here) or 16 (where it is now). 7 and 15, which the coordinator's own
+ * time-out is to others, end those that ask for stable offsets. */
+START_TEST(a_coordinator_that_loads_or_is_slow)
+{
+    struct commit commit;
+    struct uuid id;
+
+    node_world_begin_with(&world, 7, 2, "offsets.commit.timeout.ms=1", "group.coordinator.append.linger.ms=500", NULL);
+    id = node_create_topic(&world, "t", 1, NULL);
+    node_find_coordinator(&world, "g");
+    (void)fetch("g", "t", id, FETCH_VERSION);
+    for (int16_t version = 1; version <= FETCH_VERSION; version++) {
+        commit_init(&commit, "g", "t", id, version);
+        ck_assert_int_eq(send_commit(&commit, COMMIT_VERSION), err_wire(ERR_COORDINATOR_NOT_AVAILABLE));
+        ck_assert_int_eq(told(fetch_stable("g", "t", id, version, true), version), err_wire(ERR_NOT_COORDINATOR));
+        node_world_pass(&world, 1000);
+        ck_assert_int_eq(fetch_stable("g", "t", id, version, true).offset, version); /* it was late, not lost */
+    }
+    for (int16_t version = 1; version <= FETCH_VERSION; version++) {
+        start_again(true);
+        ck_assert_int_eq(told(fetch_stable("g", "t", id, version, true), version),
+                         err_wire(ERR_COORDINATOR_LOAD_IN_PROGRESS));
+        ck_assert_int_eq(fetch("g", "t", id, version).offset, FETCH_VERSION);
+    }
+    node_world_end(&world);
+}
+END_TEST
+
 enum { RESERVE_BYTES = 1024 * 1024, METADATA_BYTES = 4096, COMMITS_WITHOUT_ROOM = 50, COMMITS_MAX = 1000 };
 
 static void fill_disk(void)
@@ -414,4 +455,4 @@ START_TEST(commits_go_on_from_the_reserve)
 END_TEST
 
 RUN_TESTS("broker/handle_offsets", committed_is_fetched, restarts_lose_nothing, what_is_refused, who_may,
-          listed_and_deleted, commits_go_on_from_the_reserve)
+          listed_and_deleted, a_coordinator_that_loads_or_is_slow, commits_go_on_from_the_reserve)
