@@ -2,6 +2,8 @@
 
 #include "broker/broker_internal.h"
 
+_Static_assert((int)GROUP_TOPIC_NAME_BYTES_MAX >= (int)IMAGE_TOPIC_NAME_BYTES_MAX, "a topic's name fits");
+
 const struct bytes group_topic_name = {(const uint8_t *)"__consumer_offsets", sizeof("__consumer_offsets") - 1};
 
 static const struct image *image_of(const struct group_topics *topics)

@@ -26,6 +26,8 @@ void consumer_unload(struct group *group, struct step *step, enum err why);
 /* Tombstones of all its records; replay takes them off. The group has no members. */
 MUST_CHECK enum err consumer_write_tombstones(struct group *group, struct step *step);
 size_t consumer_tombstones_bytes(const struct consumer_group *consumer); /* of the step's room, at most */
+/* The timer of groups whose expressions are being resolved. */
+void consumer_regex_fired(struct loop_timer *timer);
 /* The metadata is another: what is subscribed may have changed. */
 void consumer_topics_changed(struct group *group, struct step *step);
 

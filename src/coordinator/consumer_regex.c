@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
@@ -7,8 +8,7 @@
 #include "protocol/gen/consumer_group_regular_expression_record.h"
 
 enum {
-    PIECE_COST = 256,                   /* in one step, of matching (topic_regex.h) and of compiling: */
-    COMPILE_BYTES = 16,                 /* of an expression, for a cost of 1 */
+    COMPILE_BYTES = 16,                 /* of an expression, to compile for a cost of 1 */
     RIGHTS_TOPICS_MAX = 4096,           /* that are looked through for rights within a heartbeat: some 200 us */
     TASK_BYTES_MAX = 256 * 1024 * 1024, /* of names that match */
     EPOCH_BYTES = 512,                  /* the record of a new epoch, beside the group's id */
@@ -23,17 +23,17 @@ struct resolving {
     uint32_t room;
 };
 
-/* All expressions of the group, resolved together, a piece of the topics in each step. */
+/* All expressions of the group, resolved together, a piece of the topics in each turn. */
 struct regex_task {
     struct consumer_group *consumer;
-    struct loop_timer timer;
+    struct list_node in_resolving;
     struct arena arena;
     struct resolving *all;
     uint32_t count;
-    struct bytes after;   /* the last topic that was looked at; null: none yet */
+    struct bytes after;   /* the last topic that was looked at, in after_name; null: none yet */
     uint32_t next;        /* of all: which has not looked at that one; 0: all have */
     uint32_t compiled;    /* of all */
-    uint32_t cost;        /* in this step */
+    uint32_t tired;       /* matches, of all */
     int64_t version;      /* of the metadata it began with */
     struct bytes *denied; /* topics that whoever began it may not describe, by name */
     uint32_t denied_count;
@@ -44,15 +44,19 @@ struct regex_task {
     bool done;
     uint32_t written; /* of all: records that do not fit one step go on in the next */
     enum err err;
+    uint8_t after_name[GROUP_TOPIC_NAME_BYTES_MAX];
 };
 
 void consumer_regex_stop(struct consumer_group *consumer)
 {
     struct regex_task *task = consumer->regex;
+    struct groups *groups = consumer->group->groups;
 
     if (task == NULL)
         return;
-    group_timer_stop(consumer->group->groups, &task->timer);
+    list_remove(&task->in_resolving);
+    if (list_is_empty(&groups->resolving))
+        group_timer_stop(groups, &groups->regex_timer);
     for (uint32_t i = 0; i < task->count; i++) {
         topic_regex_free(task->all[i].regex);
         mem_free(task->all[i].topics);
@@ -193,7 +197,17 @@ enum err consumer_regex_apply(struct consumer_group *consumer, struct step *step
 
 /* ---- the matching ---- */
 
-/* With the expressions from next on, as far as the step's cost allows. */
+static uint32_t *cost_of(const struct regex_task *task)
+{
+    return &task->consumer->group->groups->regex_cost;
+}
+
+static bool is_spent(const struct regex_task *task)
+{
+    return *cost_of(task) >= CONSUMER_REGEX_TICK_COST;
+}
+
+/* With the expressions from next on, as far as the tick's cost allows. */
 static enum err match(struct regex_task *task, struct bytes name)
 {
     struct bytes copy = {0};
@@ -202,11 +216,11 @@ static enum err match(struct regex_task *task, struct bytes name)
         struct resolving *resolving = &task->all[task->next];
         enum err err = ERR_OK;
 
-        if (task->cost >= PIECE_COST) {
+        if (is_spent(task)) {
             task->done = false;
             return ERR_OK;
         }
-        if (!topic_regex_matches(resolving->regex, name, &task->cost))
+        if (!topic_regex_matches(resolving->regex, name, cost_of(task), &task->tired))
             continue;
         if (copy.data == NULL)
             err = arena_copy(&task->arena, name, &copy);
@@ -232,12 +246,12 @@ static enum err compile_next(struct regex_task *task)
                      BYTES_PRINTF(group->id));
         err = topic_regex_new(BYTES_LITERAL("[^\\x00-\\x{10ffff}]"), &resolving->regex);
     }
-    task->cost += 1 + (uint32_t)resolving->text.size / COMPILE_BYTES;
+    *cost_of(task) += 1 + (uint32_t)resolving->text.size / COMPILE_BYTES;
     task->compiled++;
     return err;
 }
 
-/* Topics come by name: those up to where the last step ended are passed over. */
+/* Topics come by name: those up to where the last turn ended are passed over. */
 static bool each_topic(void *context, const struct group_topic *topic)
 {
     struct regex_task *task = context;
@@ -245,30 +259,39 @@ static bool each_topic(void *context, const struct group_topic *topic)
 
     if (order < 0 || (order == 0 && task->next == 0))
         return true;
-    if (task->cost >= PIECE_COST) {
+    if (is_spent(task)) {
         task->done = false;
         return false;
     }
     if (order > 0) {
+        assert(topic->name.size <= sizeof(task->after_name));
         task->next = 0; /* the one that was under way is gone */
-        task->err = arena_copy(&task->arena, topic->name, &task->after);
+        memcpy(task->after_name, topic->name.data, topic->name.size);
+        task->after = bytes_of(task->after_name, topic->name.size);
     }
-    if (task->err == ERR_OK)
-        task->err = match(task, topic->name);
+    task->err = match(task, topic->name);
     return task->err == ERR_OK && task->done;
 }
 
-static void task_fired(struct loop_timer *timer)
+/* Its turn comes after that of all who wait already. */
+static void queue(struct regex_task *task, int64_t due_ns)
 {
-    struct regex_task *task = (struct regex_task *)(void *)((char *)timer - offsetof(struct regex_task, timer));
+    struct groups *groups = task->consumer->group->groups;
+
+    if (list_is_empty(&groups->resolving))
+        group_timer_start(groups, &groups->regex_timer, due_ns);
+    list_add_last(&groups->resolving, &task->in_resolving);
+}
+
+/* It is in no queue; what is not done afterwards goes to the end of it. */
+static void work(struct regex_task *task, struct step *step)
+{
     struct consumer_group *consumer = task->consumer;
-    struct step *step = consumer->group->groups->step;
     bool more = false;
     enum err err = ERR_OK;
 
-    task->cost = 0;
     task->done = true;
-    while (task->err == ERR_OK && task->compiled < task->count && task->cost < PIECE_COST)
+    while (task->err == ERR_OK && task->compiled < task->count && !is_spent(task))
         task->err = compile_next(task);
     if (task->err == ERR_OK && task->compiled < task->count)
         task->done = false;
@@ -280,7 +303,7 @@ static void task_fired(struct loop_timer *timer)
         return;
     }
     if (!task->done) {
-        group_timer_start(consumer->group->groups, timer, step->now_ns + 1);
+        queue(task, step->now_ns + 1);
         return;
     }
     /* Topics that came meanwhile were not looked at for rights. */
@@ -291,7 +314,7 @@ static void task_fired(struct loop_timer *timer)
     err = write_all(consumer, step, task, 0, &more);
     if (err == ERR_OK && more) {
         task->done = false; /* nobody who speaks meanwhile is to write it */
-        group_timer_start(consumer->group->groups, timer, step->now_ns + 1);
+        queue(task, step->now_ns + 1);
         return;
     }
     consumer_regex_stop(consumer);
@@ -299,6 +322,24 @@ static void task_fired(struct loop_timer *timer)
         err = bump_if_changed(consumer, step);
     if (err != ERR_OK && step->err == ERR_OK)
         step->err = err;
+}
+
+/* Each has at most one turn in a tick; who finds the cost spent keeps its place. */
+void consumer_regex_fired(struct loop_timer *timer)
+{
+    struct groups *groups = (struct groups *)(void *)((char *)timer - offsetof(struct groups, regex_timer));
+    struct list turns;
+    struct list_node *node = NULL;
+
+    list_init(&turns);
+    list_move_all(&turns, &groups->resolving);
+    while (groups->regex_cost < CONSUMER_REGEX_TICK_COST && group_tick_goes_on(groups) &&
+           (node = list_take_first(&turns)) != NULL)
+        work(LIST_ENTRY(node, struct regex_task, in_resolving), groups->step);
+    list_move_all(&turns, &groups->resolving);
+    list_move_all(&groups->resolving, &turns);
+    if (!list_is_empty(&groups->resolving))
+        group_timer_start(groups, &groups->regex_timer, groups->step->now_ns + 1);
 }
 
 /* ---- when ---- */
@@ -368,7 +409,7 @@ static enum err begin(struct consumer_group *consumer, struct step *step, const 
         return ERR_NOMEM;
     *task = (struct regex_task){
         .consumer = consumer, .version = step->topics->version, .rights = op->may_describe_topic != NULL};
-    task->timer.fired = task_fired;
+    list_node_init(&task->in_resolving);
     arena_init(&task->arena, TASK_BYTES_MAX);
     consumer->regex = task;
     task->all = mem_calloc((size_t)map_count(&consumer->expressions) + 1, sizeof(*task->all));
@@ -388,7 +429,7 @@ static enum err begin(struct consumer_group *consumer, struct step *step, const 
     }
     if (op->may_describe_topic != NULL)
         step->topics->each(step->topics, each_right, &(struct rights){task, op});
-    group_timer_start(consumer->group->groups, &task->timer, step->now_ns);
+    queue(task, step->now_ns);
     return task->err;
 }
 

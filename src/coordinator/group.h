@@ -52,7 +52,10 @@ struct groups {
     bool ticking;                   /* it is a tick */
     struct loop_timer expire_timer; /* offsets.retention.check.interval.ms, or sooner where a step left something */
     struct offsets_sweep sweep;
-    struct list pending; /* member ids handed out and not used yet, oldest first (classic_pending.c) */
+    struct list resolving;         /* groups whose expressions are being resolved: the next turn is the first one's */
+    struct loop_timer regex_timer; /* armed while there are any (consumer_regex.c) */
+    uint32_t regex_cost;           /* of what this tick, or the last, did for them (topic_regex.h) */
+    struct list pending;           /* member ids handed out and not used yet, oldest first (classic_pending.c) */
     size_t pending_bytes;
     struct map_u64 transactions; /* by producer id: offsets committed in transactions that have not ended (offsets.c) */
     uint64_t offsets_sequence;   /* of the next offset that is replayed: which of two is the later */
@@ -72,6 +75,8 @@ struct group *group_after(const struct group *group); /* NULL: it is the last */
  * never for that tick again. */
 void group_timer_start(struct groups *groups, struct loop_timer *timer, int64_t due_ns);
 void group_timer_stop(struct groups *groups, struct loop_timer *timer);
+/* Within a tick: whether it goes on, or what else is due is left to the next. */
+bool group_tick_goes_on(const struct groups *groups);
 
 /* The state as Kafka spells it: "Empty", "PreparingRebalance", "Stable", "Assigning" ... */
 struct bytes group_state_name(const struct group *group);

@@ -13,6 +13,8 @@
 #include "base/bytes.h"
 #include "base/uuid.h"
 
+enum { GROUP_TOPIC_NAME_BYTES_MAX = 249 }; /* as Kafka has it */
+
 struct group_topic {
     struct uuid id;
     struct bytes name;

@@ -37,7 +37,9 @@ enum err groups_new(const struct groups_spec *spec, struct groups **groups)
     made->seed = spec->seed;
     made->partition = spec->partition;
     made->expire_timer.fired = offsets_sweep_fired;
+    made->regex_timer.fired = consumer_regex_fired;
     list_init(&made->all);
+    list_init(&made->resolving);
     list_init(&made->pending);
     list_init(&made->gone_topics);
     list_init(&made->deleting);
@@ -300,15 +302,21 @@ int64_t groups_due_ns(const struct groups *groups)
     return first == NULL ? INT64_MAX : first->due_ns;
 }
 
+/* What is due of many groups need not fit one batch: the rest is due at once again. */
+bool group_tick_goes_on(const struct groups *groups)
+{
+    return groups->step->err == ERR_OK && step_room(groups->step) >= groups->step_room / 2;
+}
+
 void groups_tick(struct groups *groups, struct step *step)
 {
     struct loop_timer *first = NULL;
 
     step_is(groups, step);
     groups->ticking = true;
-    /* What is due of many groups need not fit one batch: the rest is due at once again. */
-    while (step->err == ERR_OK && step_room(step) >= groups->step_room / 2 &&
-           (first = timer_heap_first(&groups->timers)) != NULL && first->due_ns <= step->now_ns) {
+    groups->regex_cost = 0;
+    while (group_tick_goes_on(groups) && (first = timer_heap_first(&groups->timers)) != NULL &&
+           first->due_ns <= step->now_ns) {
         timer_heap_stop(&groups->timers, first);
         first->fired(first);
     }

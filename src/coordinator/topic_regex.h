@@ -6,10 +6,12 @@
  * Matches   the whole name or not at all. Names are ASCII: a character beyond it in an expression is one that no name
  *           has, and all of them are alike.
  * Bounded   RE2 takes linear time, PCRE2 may not. What is large, as it is written or as PCRE2 has it, is refused; a
- *           match that takes more work than TOPIC_REGEX_WORK_MAX counts as none, and so do all after
- *           TOPIC_REGEX_TIRED_MAX such. Work is steps of PCRE2's times what one step may go over: the longest name, and
- *           an eighth of the code. Measured with the expressions of test_topic_regex.c, the worst that were found:
- *           0.2 ms to compile one, 6 ms for one match, some 20 us for a cost of 1.
+ *           match that takes more work than TOPIC_REGEX_WORK_MAX counts as none, and is tired. After
+ *           TOPIC_REGEX_TIRED_MAX such, of all expressions that are resolved together, only a cost of 1 is spent on a
+ *           match, and an expression that had a tired one matches nothing. Work is steps of PCRE2's times what one step
+ *           may go over: the longest name, and an eighth of the code. Measured with the expressions of
+ *           test_topic_regex.c, the worst that were found: 0.2 ms to compile one, 6 ms for one match, some 20 us for a
+ *           cost of 1.
  * Threads   one owner at a time.
  */
 #ifndef OTTLA_COORDINATOR_TOPIC_REGEX_H
@@ -27,8 +29,12 @@ enum {
     TOPIC_REGEX_CODE_MAX = 16 * 1024, /* of what PCRE2 makes of it: repeats write it out as often */
     TOPIC_REGEX_REPEAT_MAX = 1000,    /* RE2's */
     TOPIC_REGEX_DEPTH_MAX = 1000,
-    TOPIC_REGEX_WORK_MAX = 1024 * 1024, /* of one match, in bytes of PCRE2's code that are gone over */
+    TOPIC_REGEX_WORK_MAX = 1024 * 1024, /* of one match, in bytes gone over: of the name, and an eighth of the code */
     TOPIC_REGEX_COST_WORK = 4 * 1024,   /* that is a cost of 1 */
+    TOPIC_REGEX_WORK_GROWTH = 16,       /* from one attempt at a match to the next, from a cost of 1 on */
+    /* Of one match: all attempts together. */
+    TOPIC_REGEX_MATCH_COST_MAX =
+        (TOPIC_REGEX_WORK_MAX / TOPIC_REGEX_COST_WORK * TOPIC_REGEX_WORK_GROWTH - 1) / (TOPIC_REGEX_WORK_GROWTH - 1),
     TOPIC_REGEX_TIRED_MAX = 256, /* 1.5 s of matches at worst, in pieces: the names that take too much work for one that
                                     is matched are not to hide those that would not */
 };
@@ -40,7 +46,8 @@ MUST_CHECK enum err topic_regex_check(struct bytes text, struct arena *arena, st
 MUST_CHECK enum err topic_regex_new(struct bytes text, struct topic_regex **regex);
 /* NULL does nothing. */
 void topic_regex_free(struct topic_regex *regex);
-/* name: of a topic, ASCII. Adds to cost, at least 1. */
-bool topic_regex_matches(struct topic_regex *regex, struct bytes name, uint32_t *cost);
+/* name: of a topic, ASCII. Adds to cost, 1 to TOPIC_REGEX_MATCH_COST_MAX. tired: in and out, from 0, the tired matches
+ * of all expressions that are resolved together. */
+bool topic_regex_matches(struct topic_regex *regex, struct bytes name, uint32_t *cost, uint32_t *tired);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "coordinator/consumer_beats.h"
 #include "coordinator/consumer_internal.h"
+#include "coordinator/topic_regex.h"
 #include "partition/run_tests.h"
 
 static struct group_world world;
@@ -286,5 +287,85 @@ START_TEST(left_just_now)
 }
 END_TEST
 
+enum { CROWD = 6, CROWD_EXPRESSIONS = 3, CROWD_TOPICS = 8 };
+
+/* Which of the groups has all its expressions resolved. */
+static bool crowd_is_resolved(int group, char texts[CROWD_EXPRESSIONS][48])
+{
+    char id[8];
+    const struct group *found = NULL;
+    bool all = true;
+
+    (void)snprintf(id, sizeof(id), "g%d", group);
+    found = group_find(world.groups, bytes_of_text(id));
+    ck_assert_ptr_nonnull(found);
+    for (int i = 0; i < CROWD_EXPRESSIONS; i++) {
+        const struct consumer_expression *at = map_get(&found->consumer->expressions, bytes_of_text(texts[i]));
+
+        all &= at != NULL && at->resolved && at->topic_count == 1;
+    }
+    return all;
+}
+
+/* Rule: however many groups resolve expressions at once, a tick does what it may for all of them together, but for the
+ * match that is under way when that is spent; they take turns, so that all end, and one with little to do is not kept
+ * by those with much. */
+START_TEST(many_groups_take_turns)
+{
+    static char ids[CROWD][8];
+    static char texts[CROWD_EXPRESSIONS][48];
+    static char names[CROWD_EXPRESSIONS][8];
+    int ticks = 0;
+    int little_at = 0;
+    int resolved = 0;
+
+    begin();
+    world.quiet = true;
+    for (int i = 0; i < CROWD_TOPICS; i++) {
+        static char topics[CROWD_TOPICS][48];
+
+        (void)snprintf(topics[i], sizeof(topics[i]), "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz-%d", i);
+        world_topic(&world, topics[i], 1);
+    }
+    world_topic(&world, "c", 1);
+    for (int i = 0; i < CROWD_EXPRESSIONS; i++) {
+        (void)snprintf(texts[i], sizeof(texts[i]), "((z+)+)+[w-x]|c{1,%d}", i + 1);
+        (void)snprintf(names[i], sizeof(names[i]), "m%d", i);
+    }
+    for (int i = 0; i < CROWD; i++) {
+        (void)snprintf(ids[i], sizeof(ids[i]), "g%d", i);
+        for (int j = 0; j < CROWD_EXPRESSIONS; j++)
+            JOIN(&world, names[j], NULL, .regex = texts[j], .group = ids[i]);
+    }
+    world_advance(&world, 1);
+    world_advance(&world, 10001);
+    for (int i = 0; i < CROWD; i++)
+        JOIN(&world, names[0], NULL, .regex = texts[0], .group = ids[i]);
+    JOIN(&world, "little", NULL, .regex = "c", .group = "little");
+    for (; resolved < CROWD && ticks < 10000; ticks++) {
+        const struct group *little = group_find(world.groups, BYTES_LITERAL("little"));
+        const struct consumer_expression *at = map_get(&little->consumer->expressions, BYTES_LITERAL("c"));
+
+        if (at->resolved && little_at == 0)
+            little_at = ticks;
+        world.now_ns += 1;
+        world_advance(&world, 0);
+        ck_assert_uint_lt(world.groups->regex_cost, CONSUMER_REGEX_TICK_COST + TOPIC_REGEX_MATCH_COST_MAX);
+        resolved = 0;
+        for (int i = 0; i < CROWD; i++)
+            resolved += crowd_is_resolved(i, texts);
+        ck_assert(little_at > 0 || resolved == 0);
+    }
+    ck_assert_int_eq(resolved, CROWD);
+    /* Each match with those topics costs all that one may. */
+    ck_assert_int_ge(ticks * (CONSUMER_REGEX_TICK_COST + TOPIC_REGEX_MATCH_COST_MAX),
+                     CROWD * CROWD_EXPRESSIONS * CROWD_TOPICS * TOPIC_REGEX_MATCH_COST_MAX);
+    ck_assert_int_le(little_at, CROWD + 1);
+    ck_assert_int_gt(groups_due_ns(world.groups), world.now_ns + 1);
+    world_close(&world);
+}
+END_TEST
+
 RUN_TESTS("consumer_regex", resolved_beside, invalid, rights_count, refreshed, too_many_topics,
-          too_many_topics_with_rights, a_clock_set_back, a_piece_in_a_step, left_by_another_broker, left_just_now)
+          too_many_topics_with_rights, a_clock_set_back, a_piece_in_a_step, left_by_another_broker, left_just_now,
+          many_groups_take_turns)
