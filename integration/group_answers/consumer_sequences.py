@@ -49,6 +49,15 @@ CONSUMER = {
                                         "b join protocols=",
 }
 
+INTERVAL = {
+    "a first subscription": "a hb join topics=; b hb join topics=; b hb; a cdescribe; a hb topics=t; a hb own; b hb topics=t; b hb; a cdescribe",
+    "a first expression": "a hb join regex={t}|x; - wait 500; a hb; a hb own; b hb join regex={t}|x; b hb; a cdescribe",
+    "a topic that is not there": "a hb join topics=; b hb join topics=none; a cdescribe; b hb topics=t; b hb; a cdescribe",
+    "subscribing to nothing, and again": "a hb join topics=t; a hb own; a hb topics=; a hb own; a hb topics=t; a hb; a cdescribe",
+    "coming back without a subscription": "a hb join topics=t; a hb left; a hb join topics=; a hb topics=t; a hb own; a cdescribe",
+    "a member more": "a hb join topics=t; b hb join topics=t; b hb; a hb own; b hb left; a hb own; a cdescribe",
+}
+
 FULL = {
     "a full group": "a hb join topics=t; b hb join topics=t; b join v=3 meta=sub:t; a hb; c hb join topics=t group=h; d join v=3 meta=sub:t group=h; "
                     "a hb left; b hb join topics=t; a cdescribe",

@@ -114,6 +114,11 @@ def test_consumer(env):
     run(env, "CONSUMER", consumer_sequences, EVEN)
 
 
+def test_interval(env):
+    """What waits for the interval between two assignments (KIP-1263), and what never does: a first one."""
+    run(env, "INTERVAL", consumer_sequences, EVEN, group_consumer_assignment_interval_ms=15000)
+
+
 def test_full(env):
     """Groups of a bounded size."""
     run(env, "FULL", consumer_sequences, EVEN, group_consumer_max_size=1)

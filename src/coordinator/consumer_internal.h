@@ -35,7 +35,7 @@
 enum {
     EPOCH_LEAVE = -1,
     EPOCH_LEAVE_STATIC = -2,
-    CONSUMER_EPOCH_FIRST = 1,               /* of a group that has no record of its epoch yet */
+    CONSUMER_EPOCH_FIRST = 1,               /* of a group that has no record of its epoch yet; its target is empty */
     PARTITION_FREE = -1,                    /* in owners */
     CONSUMER_MEMBERS_MAX = 1 << 20,         /* of a group; also of names and expressions */
     CONSUMER_PARTITIONS_MAX = 1 << 20,      /* of a topic: what a damaged record must not exceed */
@@ -118,11 +118,11 @@ struct consumer_group {
     uint32_t votes[ASSIGNOR_COUNT];
     int32_t epoch;
     int64_t metadata_hash;
-    bool has_epoch; /* record 3 stands */
-    int32_t target_epoch;
-    int64_t target_ms; /* when it was computed; 0: never, or the group was empty since */
-    bool has_target;   /* record 6 stands */
-    bool has_metadata; /* record 4 stands: of brokers before 4.1 */
+    bool has_epoch;       /* record 3 stands */
+    int32_t target_epoch; /* CONSUMER_EPOCH_FIRST without a record: nobody subscribes in that one */
+    int64_t target_ms;    /* when it was computed; 0: never, or the group was empty since */
+    bool has_target;      /* record 6 stands */
+    bool has_metadata;    /* record 4 stands: of brokers before 4.1 */
     /* Not durable. */
     bool refresh;             /* the metadata may be another since the hash was computed */
     bool rebalancing;         /* the history has one open */

@@ -107,7 +107,7 @@ static enum err apply_member(struct replay *replay)
 static void forget_target_epoch(struct replay *replay)
 {
     replay->consumer->has_target = false;
-    replay->consumer->target_epoch = 0;
+    replay->consumer->target_epoch = CONSUMER_EPOCH_FIRST;
     replay->consumer->target_ms = 0;
 }
 

@@ -18,6 +18,7 @@ static enum err make_consumer(struct group *group)
         return ERR_NOMEM;
     consumer->group = group;
     consumer->epoch = CONSUMER_EPOCH_FIRST;
+    consumer->target_epoch = CONSUMER_EPOCH_FIRST;
     consumer->refresh = true;
     consumer->topics_version = INT64_MIN;
     map_init(&consumer->members, seed, CONSUMER_MEMBERS_MAX);

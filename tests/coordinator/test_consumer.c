@@ -196,6 +196,25 @@ START_TEST(assignment_interval)
 }
 END_TEST
 
+/* Rule: a group whose members subscribe to nothing yet stays at its first epoch, which has no target to compute, and
+ * what is subscribed to first is assigned at once however long the interval: so every consumer begins that matches
+ * topics to an expression itself, since it joins before it knows any. */
+START_TEST(first_subscription)
+{
+    begin();
+    world.settings.consumer_assignment_interval_ms = 30000;
+    JOIN(&world, "a", "");
+    JOIN(&world, "b", "");
+    BEAT(&world, "b", 1);
+    BEAT(&world, "a", 1, .topics = "t");
+    world_say(&world, "from here on the interval counts");
+    BEAT(&world, "b", 1, .topics = "t");
+    world_advance(&world, 30000);
+    BEAT(&world, "b", 2);
+    end("consumer_first_subscription");
+}
+END_TEST
+
 /* Rule: a wall clock that goes back holds nobody up: a target from a time that is yet to come is old. */
 START_TEST(interval_and_a_clock_set_back)
 {
@@ -331,5 +350,6 @@ START_TEST(about_as_large_as_the_batch)
 END_TEST
 
 RUN_TESTS("consumer", joins_assigns_revokes_leaves, refuses_mistakes, lost_answers, static_members, time_outs,
-          metadata_changes, subscription_changes, assignment_interval, interval_and_a_clock_set_back, group_is_full,
-          assignor_choice, group_settings, failed_records, history, too_large, about_as_large_as_the_batch)
+          metadata_changes, subscription_changes, assignment_interval, first_subscription,
+          interval_and_a_clock_set_back, group_is_full, assignor_choice, group_settings, failed_records, history,
+          too_large, about_as_large_as_the_batch)
