@@ -104,7 +104,7 @@ void partition_log_close(struct partition_log *log, struct partition_log_close *
  */
 void partition_log_delete(struct partition_log *log, struct partition_log_close *op);
 /* The directory of a log that could not be opened, likewise; left alone unless its partition.metadata says that it is
- * that topic's. unique: random. Blocks. */
+ * that topic's, or it is bare (bare_dir.h). unique: random. Blocks. */
 MUST_CHECK enum err partition_log_discard(const struct partition_env *env, const struct partition_log_spec *spec,
                                           struct uuid unique);
 

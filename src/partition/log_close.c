@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "partition/bare_dir.h"
 #include "partition/checkpoint.h"
 #include "partition/log.h"
 #include "partition/log_internal.h"
@@ -33,13 +34,14 @@ static void close_run(struct loop_job *base)
 
 /* --- deletion --- */
 
-static enum err set_aside(const struct partition_env *env, const char *dir, const char *aside)
+enum err log_set_aside(const struct partition_env *env, const char *dir, const char *aside,
+                       enum err (*give_name)(struct fs *fs, const char *from, const char *to))
 {
     struct dir_relief relief = {0};
     enum err err = ERR_OK;
 
     do
-        err = fs_rename(env->fs, dir, aside);
+        err = give_name(env->fs, dir, aside);
     while (err == ERR_NO_SPACE && dir_space_relieve(env->space, &relief));
     if (err == ERR_OK && fs_sync_dir(env->fs, env->log_dir) != ERR_OK)
         err = ERR_IO;
@@ -50,7 +52,7 @@ static void delete_run(struct loop_job *base)
 {
     struct close_job *job = LIST_ENTRY(base, struct close_job, job);
 
-    job->err = set_aside(job->log->env, job->log->dir, job->aside->path);
+    job->err = log_set_aside(job->log->env, job->log->dir, job->aside->path, fs_rename);
     if (job->err == ERR_OK && !job->later)
         job->err = deleted_dir_remove(job->log->env->fs, job->aside->path);
     log_sync_plan_deinit(job->log,
@@ -65,20 +67,25 @@ enum err partition_log_discard(const struct partition_env *env, const struct par
     struct log_path path;
     struct log_path aside_path;
     struct uuid there;
+    enum err id_err = ERR_OK;
     enum err err = log_path_dir_name(&name, spec->topic, spec->partition);
 
+    log_path_aside_name(&aside, spec->topic, spec->partition, unique, "-delete");
     if (err == ERR_OK)
         err = log_path_in(&path, env->log_dir, name.text);
     if (err == ERR_OK)
-        err = checkpoint_read_topic_id(env->fs, path.text, &there);
-    if (err == ERR_NOT_FOUND || err == ERR_DAMAGED || (err == ERR_OK && !uuid_equal(there, spec->topic_id)))
-        return ERR_OK;
+        err = log_path_in(&aside_path, env->log_dir, aside.text);
     if (err != ERR_OK)
         return err;
-    log_path_aside_name(&aside, spec->topic, spec->partition, unique, "-delete");
-    err = log_path_in(&aside_path, env->log_dir, aside.text);
-    if (err == ERR_OK)
-        err = set_aside(env, path.text, aside_path.text);
+    id_err = checkpoint_read_topic_id(env->fs, path.text, &there);
+    if (id_err == ERR_OK && !uuid_equal(there, spec->topic_id))
+        return ERR_OK;
+    if (id_err == ERR_NOT_FOUND || id_err == ERR_DAMAGED)
+        err = log_set_aside(env, path.text, aside_path.text, bare_dir_rename);
+    else
+        err = id_err == ERR_OK ? log_set_aside(env, path.text, aside_path.text, fs_rename) : id_err;
+    if (err == ERR_NOT_FOUND || err == ERR_BUSY)
+        return ERR_OK;
     return err == ERR_OK ? deleted_dir_remove(env->fs, aside_path.text) : err;
 }
 

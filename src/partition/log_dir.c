@@ -8,8 +8,8 @@
 #include "base/assert.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "partition/bare_dir.h"
 #include "partition/checkpoint.h"
-#include "partition/segment.h"
 #include "partition/text_file.h"
 
 #define LOCK_FILE      ".lock"
@@ -308,35 +308,6 @@ static int64_t written_ms(struct fs *fs, const char *dir, const char *name)
                                                                                               : INT64_MIN;
 }
 
-struct bytes_search {
-    struct fs *fs;
-    const char *dir;
-    bool found;
-};
-
-static enum err look_for_bytes(void *context, const char *name, bool is_directory)
-{
-    struct bytes_search *search = context;
-    const char *suffix = NULL;
-    int64_t offset = 0;
-    struct log_path path;
-    struct fs_info info = {0};
-
-    if (is_directory || !log_path_parse_segment(name, &offset, &suffix) || strcmp(suffix, SEGMENT_LOG) != 0)
-        return ERR_OK;
-    search->found = search->found || log_path_in(&path, search->dir, name) != ERR_OK ||
-                    fs_stat(search->fs, path.text, &info) != ERR_OK || info.size > 0;
-    return ERR_OK;
-}
-
-/* What cannot be looked at may have records. */
-static bool is_bare(struct fs *fs, const char *dir)
-{
-    struct bytes_search search = {fs, dir, false};
-
-    return fs_list(fs, dir, look_for_bytes, &search) == ERR_OK && !search.found;
-}
-
 static enum err list_add(struct listing *listing, const char *name, struct bytes topic, int32_t index, bool is_copy)
 {
     struct log_dir_list *list = listing->list;
@@ -364,7 +335,7 @@ static enum err list_add(struct listing *listing, const char *name, struct bytes
         err = checkpoint_read_topic_id(listing->dir->fs, path.text, &partition->topic_id);
     if (err == ERR_NOT_FOUND || err == ERR_DAMAGED) {
         partition->topic_id = (struct uuid){{0}};
-        partition->is_bare = is_bare(listing->dir->fs, path.text);
+        partition->is_bare = bare_dir_is(listing->dir->fs, path.text);
         err = ERR_OK;
     }
     return err;

@@ -426,6 +426,10 @@ void sync_group_hasten(struct sync_group *group);
 
 /* A closing log at rest goes on. True: the log is not to be used any more. */
 bool log_close_continue(struct partition_log *log);
+/* Blocks. Renames a directory of env's by fs_rename or bare_dir_rename, where the disk is full with the reserve's room,
+ * and syncs that. */
+MUST_CHECK enum err log_set_aside(const struct partition_env *env, const char *dir, const char *aside,
+                                  enum err (*give_name)(struct fs *fs, const char *from, const char *to));
 
 /* --- snapshots of the producer state --- */
 

@@ -9,6 +9,7 @@ void log_moving_free(struct log_moving *moving)
     mem_free(moving->future_dir);
     mem_free(moving->place_dir);
     mem_free(moving->aside_dir);
+    mem_free(moving->stray_dir);
     mem_free(moving->copied);
     mem_free(moving->sources);
     mem_free(moving);
@@ -43,11 +44,13 @@ enum err log_moving_make(struct partition_log *log, struct log_move *op, struct 
     moving->place_dir = path_make(op->to->log_dir, name.text);
     log_path_aside_name(&name, topic, log->partition, unique, "-future");
     moving->future_dir = path_make(op->to->log_dir, name.text);
+    log_path_aside_name(&name, topic, log->partition, unique, "-stray");
+    moving->stray_dir = path_make(op->to->log_dir, name.text);
     rng_fill(log->env->rng, &unique, sizeof(unique));
     log_path_aside_name(&name, topic, log->partition, unique, "-delete");
     moving->aside_dir = path_make(log->env->log_dir, name.text);
     if (moving->from_dir == NULL || moving->place_dir == NULL || moving->future_dir == NULL ||
-        moving->aside_dir == NULL)
+        moving->aside_dir == NULL || moving->stray_dir == NULL)
         err = ERR_NOMEM;
     if (err != ERR_OK) {
         log_moving_free(moving);

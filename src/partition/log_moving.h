@@ -59,6 +59,7 @@ struct log_moving {
     char *future_dir; /* <topic>-<n>.<32 hex>-future */
     char *place_dir;  /* <topic>-<n> there */
     char *aside_dir;  /* <topic>-<n>.<32 hex>-delete, of the old one */
+    char *stray_dir;  /* <topic>-<n>.<32 hex>-stray, of what has the place */
     struct move_copied *copied;
     uint32_t copied_count;
     uint32_t copied_room;

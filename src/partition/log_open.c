@@ -132,9 +132,7 @@ static enum err topic_id_check(struct partition_log *log, const struct partition
         err = checkpoint_write_topic_id(log->env->fs, log->dir, spec->topic_id);
         log->topic_id_unsynced = true;
     }
-    if (err == ERR_NOT_FOUND && !is_new) /* it went just now: an earlier topic's */
-        err = ERR_BUSY;
-    return err;
+    return err == ERR_NOT_FOUND ? ERR_BUSY : err; /* it went just now: it was taken for an earlier topic's */
 }
 
 static enum err directory_make(struct partition_log *log, const struct partition_log_spec *spec)

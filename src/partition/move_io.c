@@ -3,6 +3,8 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "partition/bare_dir.h"
+#include "partition/checkpoint.h"
 #include "partition/log_moving.h"
 #include "partition/log_path.h"
 #include "partition/partition_limits.h"
@@ -365,10 +367,34 @@ static enum err copy_verify(struct log_moving *moving)
     return err;
 }
 
+/* What has the place and is nobody's is kept beside, as a start would: the log's own older self, which could not go
+ * when the log left, or a bare directory. Another topic's may be about to go, or to begin. */
+static enum err way_clear(struct log_moving *moving)
+{
+    const struct partition_env *to = moving->op->to;
+    struct uuid there;
+    enum err err = checkpoint_read_topic_id(fs_of(moving), moving->place_dir, &there);
+
+    if (err == ERR_OK)
+        err = uuid_equal(there, moving->log->topic_id)
+                  ? log_set_aside(to, moving->place_dir, moving->stray_dir, fs_rename)
+                  : ERR_BUSY;
+    else if (err == ERR_NOT_FOUND || err == ERR_DAMAGED)
+        err = log_set_aside(to, moving->place_dir, moving->stray_dir, bare_dir_rename);
+    if (err == ERR_OK)
+        log_warn(to->log, "what had the place of a moved log is set aside dir=%s", moving->stray_dir);
+    return err == ERR_BUSY ? ERR_EXISTS : err;
+}
+
 static enum err name_give(struct log_moving *moving)
 {
     enum err err = at_target(moving, fs_rename(fs_of(moving), moving->future_dir, moving->place_dir));
 
+    if (err == ERR_EXISTS) {
+        err = at_target(moving, way_clear(moving));
+        if (err == ERR_OK)
+            err = at_target(moving, fs_rename(fs_of(moving), moving->future_dir, moving->place_dir));
+    }
     moving->in_place = err == ERR_OK;
     return err == ERR_OK ? at_target(moving, sync_dir(moving, moving->op->to->log_dir)) : err;
 }
@@ -417,10 +443,8 @@ static enum err final(struct log_moving *moving)
 
 static enum err leave(struct log_moving *moving)
 {
-    enum err err = fs_rename(fs_of(moving), moving->from_dir, moving->aside_dir);
+    enum err err = log_set_aside(moving->op->from, moving->from_dir, moving->aside_dir, fs_rename);
 
-    if (err == ERR_OK)
-        err = sync_dir(moving, moving->op->from->log_dir);
     return err == ERR_OK && !moving->later ? deleted_dir_remove(fs_of(moving), moving->aside_dir) : err;
 }
 

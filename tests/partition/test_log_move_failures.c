@@ -1,6 +1,7 @@
 /* Rules: whichever call of the disk fails during a move, and whenever the power goes, the log is whole in the directory
  * that the metadata names; a target that is full or fails ends the move with one line, and the log goes on. */
 #include <check.h>
+#include <stdio.h>
 
 #include "base/mem.h"
 #include "move_world.h"
@@ -233,5 +234,64 @@ START_TEST(an_unknown_outcome_fails_the_log)
 }
 END_TEST
 
+/* What lies where the log is to go and is nobody's is set aside, as a start would: the log's own older self, which a
+ * full disk kept from going when the log left, or a directory that has neither a topic id nor a record. Another topic's
+ * stays, and so do records that say nothing of whose they are; the move ends, and the log goes on. */
+START_TEST(what_is_nobodys_makes_way)
+{
+    static const struct {
+        const char *file; /* there; NULL: the log itself was, and could not leave */
+        struct bytes content;
+        bool makes_way;
+    } cases[] = {
+        {NULL, {0}, true},
+        {"partition.metadata.tmp", BYTES_LITERAL(""), true},
+        {"partition.metadata", BYTES_LITERAL(""), true},
+        {"00000000000000000000.log", BYTES_LITERAL(""), true},
+        {"00000000000000000000.log", BYTES_LITERAL("records"), false},
+        {"partition.metadata", BYTES_LITERAL("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAFg"), false},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct partition_log *log = NULL;
+        struct partition_env here;
+        size_t size = 0;
+        uint8_t *before = begin(&log, 1, &size);
+        char path[128];
+
+        here = world.env;
+        if (cases[i].file == NULL) {
+            move_world_run(&world, log, &other, &moving);
+            ck_assert(moving.op.moved);
+            sim_fs_set_fault(&world.disk, SIM_FS_BREAK, SIM_FS_RENAME, 1, ERR_NO_SPACE);
+            sim_fs_limit_fault(&world.disk, "/data2");
+            move_world_run(&world, log, &world.env, &moving);
+            ck_assert(moving.op.moved);
+            sim_fs_set_fault(&world.disk, SIM_FS_NO_FAULT, SIM_FS_ANY, 1, ERR_OK);
+            ck_assert_uint_eq(move_world_count(&world, "/data2", "t-0"), 1);
+        } else {
+            ck_assert_int_eq(fs_mkdir(&world.disk.fs, "/data2/t-0"), ERR_OK);
+            (void)snprintf(path, sizeof(path), "/data2/t-0/%s", cases[i].file);
+            sim_fs_poke(&world.disk, path, cases[i].content);
+        }
+        moving = (struct moving_op){0};
+        move_world_run(&world, log, &other, &moving);
+        ck_assert_int_eq(moving.op.err, cases[i].makes_way ? ERR_OK : ERR_EXISTS);
+        ck_assert(moving.op.moved == cases[i].makes_way);
+        ck_assert_uint_eq(move_world_count(&world, "/data2", "-stray"), cases[i].makes_way ? 1 : 0);
+        ck_assert_uint_eq(move_world_count(&world, "/data2", "-future"), 0);
+        ck_assert_uint_eq(move_world_count(&world, "/data2", "t-0"), 1);
+        has_all(log, before, size);
+        (void)world_append(&world, log, &(struct batch_make){.value_bytes = 10, .timestamp = 1});
+        world_close(&world, log);
+        open_where_committed(before, size);
+        world.env = here;
+        mem_free(before);
+        world_end(&world);
+    }
+}
+END_TEST
+
 RUN_TESTS("log_move_failures", each_call_may_fail, each_call_may_find_no_room, each_call_may_find_no_descriptor,
-          it_may_die_anywhere, it_may_die_anywhere_written_to, a_full_target_ends_it, an_unknown_outcome_fails_the_log)
+          it_may_die_anywhere, it_may_die_anywhere_written_to, a_full_target_ends_it, an_unknown_outcome_fails_the_log,
+          what_is_nobodys_makes_way)

@@ -218,5 +218,81 @@ START_TEST(what_could_not_be_opened_goes_with_its_topic)
 }
 END_TEST
 
+static uint32_t entries;
+
+static enum err count_one(void *context, const char *name, bool is_directory)
+{
+    (void)context;
+    (void)name;
+    entries += is_directory;
+    return ERR_OK;
+}
+
+static uint32_t directories(void)
+{
+    entries = 0;
+    ck_assert_int_eq(fs_list(&world.disk.fs, "/data", count_one, NULL), ERR_OK);
+    return entries;
+}
+
+/* A full disk, or a power cut, leaves a directory without a topic id and without a record. It goes with its topic, and
+ * what an earlier start left in it, too: else a partition that is to move there could not. One that has records stays,
+ * whoever's they are. */
+START_TEST(a_bare_directory_goes_with_its_topic)
+{
+    static const char *const left[] = {NULL, "/data/t-0/partition.metadata.tmp", "/data/t-0/00000000000000000000.log"};
+
+    for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
+        for (int has_records = 0; has_records < 2; has_records++) {
+            struct life life;
+
+            begin(1);
+            if (left[i] != NULL) {
+                ck_assert_int_eq(fs_mkdir(&world.disk.fs, "/data/t-0"), ERR_OK);
+                sim_fs_poke(&world.disk, left[i], bytes_of(NULL, 0));
+            }
+            if (has_records == 1 && left[i] != NULL)
+                sim_fs_poke(&world.disk, "/data/t-0/00000000000000000007.log", BYTES_LITERAL("records"));
+            sim_fs_set_fault(&world.disk, SIM_FS_BREAK, SIM_FS_RENAME, 1, ERR_NO_SPACE);
+            open_of(&life, 1);
+            world_run(&world, &life.ready);
+            ck_assert_int_eq(life.err, ERR_NO_SPACE);
+            sim_fs_set_fault(&world.disk, SIM_FS_NO_FAULT, SIM_FS_ANY, 1, ERR_OK);
+            ck_assert_uint_eq(directories(), 1);
+            finish(&life, true);
+            ck_assert_uint_eq(directories(), has_records == 1 && left[i] != NULL ? 1 : 0);
+            end();
+        }
+}
+END_TEST
+
+/* Nor does the next one of that name lose what it has just laid out, whichever comes first. */
+START_TEST(a_bare_directory_may_have_become_the_next_ones)
+{
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct life old;
+        struct life new;
+
+        begin(seed);
+        sim_fs_set_fault(&world.disk, SIM_FS_BREAK, SIM_FS_RENAME, 1, ERR_NO_SPACE);
+        open_of(&old, 1);
+        world_run(&world, &old.ready);
+        ck_assert_int_eq(old.err, ERR_NO_SPACE);
+        sim_fs_set_fault(&world.disk, SIM_FS_NO_FAULT, SIM_FS_ANY, 1, ERR_OK);
+        end_of(&old, true);
+        open_of(&new, 2);
+        expect_produced(&new, 0);
+        world_run(&world, &old.closed);
+        finish(&new, false);
+        open_of(&new, 2);
+        expect_produced(&new, 1);
+        ck_assert_uint_eq(directories(), 1);
+        finish(&new, false);
+        end();
+    }
+}
+END_TEST
+
 RUN_TESTS("partition/names", a_name_is_free_once_the_old_directory_is_gone, a_directory_that_stays_anothers_is_given_up,
-          who_waits_for_a_directory_can_go, what_could_not_be_opened_goes_with_its_topic)
+          who_waits_for_a_directory_can_go, what_could_not_be_opened_goes_with_its_topic,
+          a_bare_directory_goes_with_its_topic, a_bare_directory_may_have_become_the_next_ones)

@@ -347,7 +347,7 @@ static void fail_somewhere(struct crowd *crowd)
     enum sim_fs_fault fault = sim_chance(&crowd->sim, 50) ? SIM_FS_FAIL : SIM_FS_BREAK;
     uint64_t calls = 1 + some_calls(crowd) / (kind == SIM_FS_ANY ? 1 : 16);
 
-    sim_fs_set_fault(&crowd->disk, fault, kind, calls, ERR_IO);
+    sim_fs_set_fault(&crowd->disk, fault, kind, calls, sim_chance(&crowd->sim, 30) ? ERR_NO_SPACE : ERR_IO);
     sim_fs_limit_fault(&crowd->disk, dirs[sim_chance(&crowd->sim, 75) ? 1 : 0]);
 }
 
