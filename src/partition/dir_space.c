@@ -129,17 +129,39 @@ static enum err reserve_make(struct dir_space *space)
     return err;
 }
 
+/* The file as long as the reserve says it is. Several may be at it, each behind what it has changed of that: the last
+ * one to touch the file has looked once more since. */
+static enum err file_fit(struct dir_space *space)
+{
+    struct fs_file *file = atomic_load(&space->reserve);
+    uint64_t held = atomic_load(&space->reserve_bytes);
+    uint64_t fitted = 0;
+    enum err err = ERR_OK;
+
+    do {
+        fitted = held;
+        err = fs_truncate(file, file_bytes(fitted));
+        held = atomic_load(&space->reserve_bytes);
+    } while (err == ERR_OK && held != fitted);
+    return err;
+}
+
 /* Sets more aside: a hole at the end of the file first, then blocks for it. */
 static enum err reserve_extend(struct dir_space *space, uint64_t from, uint64_t to)
 {
     struct fs_file *file = atomic_load(&space->reserve);
-    enum err err = fs_truncate(file, file_bytes(to));
+    enum err err = ERR_OK;
 
+    /* Who has counted it before from was looked at may cut the file only behind what comes here. Who begins from now on
+     * changes what from was. */
+    if (atomic_load(&space->giving) > 0)
+        return ERR_BUSY;
+    err = fs_truncate(file, file_bytes(to));
     if (err == ERR_OK)
         err = fs_preallocate(file, file_bytes(to));
     if (err == ERR_OK && !atomic_compare_exchange_strong(&space->reserve_bytes, &from, to))
-        err = ERR_BUSY; /* some was given back meanwhile: from says what is left */
-    if (err != ERR_OK && fs_truncate(file, file_bytes(from)) != ERR_OK)
+        err = ERR_BUSY; /* some was given back meanwhile */
+    if (err != ERR_OK && file_fit(space) != ERR_OK)
         err = ERR_IO;
     return err;
 }
@@ -192,13 +214,14 @@ static bool reserve_give(struct dir_space *space, uint64_t bytes)
     log_line_rated(space->log, &space->lines, LOG_WARN,
                    "disk is full, some of the reserve is given back dir=%s bytes=%" PRIu64 " left_bytes=%" PRIu64,
                    space->dir, held - left, left);
-    return fs_truncate(atomic_load(&space->reserve), file_bytes(left)) == ERR_OK;
+    return file_fit(space) == ERR_OK;
 }
 
 bool dir_space_relieve(struct dir_space *space, struct dir_relief *relief)
 {
     struct fs_space now;
     uint64_t wanted = 0;
+    bool given = false;
 
     if (space == NULL || atomic_load(&space->reserve) == NULL || relief->tries == DIR_SPACE_RELIEFS_MAX ||
         fs_space(space->fs, space->dir, &now) != ERR_OK)
@@ -207,8 +230,11 @@ bool dir_space_relieve(struct dir_space *space, struct dir_relief *relief)
     if (now.free_bytes >= wanted) /* it was somebody else's turn just now; or it is not bytes that lack */
         return true;
     wanted -= now.free_bytes;
-    return reserve_give(space,
-                        (wanted + DIR_RESERVE_SLICE_BYTES - 1) / DIR_RESERVE_SLICE_BYTES * DIR_RESERVE_SLICE_BYTES);
+    atomic_fetch_add(&space->giving, 1);
+    given =
+        reserve_give(space, (wanted + DIR_RESERVE_SLICE_BYTES - 1) / DIR_RESERVE_SLICE_BYTES * DIR_RESERVE_SLICE_BYTES);
+    atomic_fetch_sub(&space->giving, 1);
+    return given;
 }
 
 /* --- looking --- */

@@ -39,6 +39,7 @@ enum dir_space_state {
 struct dir_space {
     _Atomic(int64_t) room_bytes;     /* that producers may append until the next look; at or below 0 they are refused */
     _Atomic(uint64_t) reserve_bytes; /* held now */
+    _Atomic(uint32_t) giving;        /* so many give some of it back just now */
     _Atomic(bool) serving;           /* the start is over: it leaves a quarter of the reserve to the next one */
     struct fs *fs;
     struct clock *clock;

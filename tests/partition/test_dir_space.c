@@ -259,6 +259,68 @@ START_TEST(a_later_version_stops_the_start_and_damage_does_not)
 }
 END_TEST
 
+/* --- two at a time --- */
+
+static const struct fs_ops *plain_ops;
+static void (*meanwhile)(void); /* happens once, before the reserve's next change of size */
+
+static enum err interrupted_truncate(struct fs_file *file, uint64_t size)
+{
+    void (*other)(void) = file == atomic_load(&space.reserve) ? meanwhile : NULL;
+
+    if (other != NULL) {
+        meanwhile = NULL;
+        other();
+    }
+    return plain_ops->truncate(file, size);
+}
+
+static void gives(void)
+{
+    struct dir_relief relief = {0};
+
+    leave(0);
+    ck_assert(dir_space_relieve(&space, &relief));
+}
+
+static void grows(void)
+{
+    leave(2 * MIB);
+    dir_space_look(&space);
+}
+
+/* Who gives back and who builds up may meet at any point: what the reserve says it holds is what its file has, or what
+ * is given back later were nothing. */
+START_TEST(the_reserve_has_what_it_says)
+{
+    static void (*const ways[][2])(void) = {{gives, grows}, {gives, gives}, {grows, gives}};
+
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        struct fs_ops ops;
+        uint64_t held = 0;
+
+        begin(&(struct dir_space_config){.reserve_bytes = 16 * SLICE, .warn_bytes = 0, .refuse_bytes = 0});
+        dir_space_look(&space);
+        dir_space_serve(&space);
+        gives();
+        plain_ops = world.disk.fs.ops;
+        ops = *plain_ops;
+        ops.truncate = interrupted_truncate;
+        world.disk.fs.ops = &ops;
+        meanwhile = ways[i][1];
+        ways[i][0]();
+        ck_assert(meanwhile == NULL);
+        world.disk.fs.ops = plain_ops;
+        held = atomic_load(&space.reserve_bytes);
+        ck_assert_uint_eq(reserve_bytes(), held);
+        leave(0);
+        sim_fs_poke(&world.disk, RESERVE, bytes_of(NULL, 0));
+        ck_assert_uint_ge(world.disk.capacity_bytes - world.disk.used_bytes, held); /* blocks, not a hole */
+        end();
+    }
+}
+END_TEST
+
 /* An essential log goes on until the reserve is used up; others are refused at once. */
 START_TEST(an_essential_log_goes_on_from_the_reserve)
 {
@@ -336,5 +398,5 @@ RUN_TESTS("dir_space", producers_are_refused_below_the_second_mark, what_is_appe
           without_marks_nobody_is_refused, marks_go_by_the_size_of_the_volume,
           a_warning_says_how_long_the_rest_will_last, the_reserve_is_given_back_slice_by_slice,
           what_lacks_no_bytes_is_not_helped, the_reserve_is_built_above_the_second_mark_alone,
-          a_later_version_stops_the_start_and_damage_does_not, an_essential_log_goes_on_from_the_reserve,
-          a_log_opens_without_a_byte_of_room)
+          a_later_version_stops_the_start_and_damage_does_not, the_reserve_has_what_it_says,
+          an_essential_log_goes_on_from_the_reserve, a_log_opens_without_a_byte_of_room)
