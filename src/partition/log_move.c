@@ -263,6 +263,8 @@ static void take_over(struct log_moving *moving)
     log->topic_id_unsynced = false;
     log->awake->relief = (struct dir_relief){0};
     log_dirty_count(log);
+    if (log->start_offset > moving->mark.start_offset) /* it moved while the log was held: nothing here knows of it */
+        log_journal_started(log, log->start_offset);
 }
 
 void partition_log_move_committed(struct log_move *op, enum err err)

@@ -52,6 +52,7 @@ static void commit(struct log_move *op)
 {
     struct moving_op *moving = LIST_ENTRY(op, struct moving_op, op);
 
+    partition_log_move_start(moving->log, moving->delete_to);
     moving->committed = moving->commit_err == ERR_OK;
     partition_log_move_committed(op, moving->commit_err);
 }

@@ -15,6 +15,7 @@ struct moving_op {
     struct world *world;
     struct partition_log *log;
     enum err commit_err; /* in: what the metadata says */
+    int64_t delete_to;   /* in: the log's start goes there while it is held; 0: nowhere */
     bool committed;      /* out: it was asked, and said yes */
     bool done;
     double bytes_per_second; /* in; 0: no limit */

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "move_world.h"
+#include "partition/journal_replay.h"
 #include "run_tests.h"
 
 static struct world world;
@@ -338,6 +339,60 @@ START_TEST(it_comes_back)
 }
 END_TEST
 
+/* DeleteRecords that came while the log was held, behind the mark that goes with it: the journal of the new directory
+ * hears of it, as that of the old one would have, so that it holds where the power goes before a checkpoint knows. */
+START_TEST(what_is_deleted_while_it_is_held_stays_so)
+{
+    struct journal_options options = {.generation = 1, .bytes_max = 1024 * 1024};
+    struct journal_replay_options replaying = {.fs = &world.disk.fs, .log = &world.log, .log_dir = "/data2"};
+    struct journal_replay *replay = NULL;
+    struct partition_log_spec second_spec;
+    struct partition_log *second = NULL;
+    struct partition_log *log = NULL;
+    struct partition_env here;
+
+    move_world_begin(&world, &other, 1, true);
+    ck_assert_int_eq(journal_new(&other, &options, &other.journal), ERR_OK);
+    here = world.env;
+    world.env = other;
+    second_spec = world.spec;
+    second_spec.partition = 1;
+    second = world_log_of(&world, &second_spec); /* so that the journal has something to tell */
+    for (int i = 0; i < 3; i++) {
+        (void)world_append(&world, second, &(struct batch_make){.value_bytes = 10});
+        ck_assert_int_eq(world_sync(&world, second), ERR_OK);
+    }
+    world_close(&world, second);
+    world.env = here;
+    log = world_log(&world);
+    move_world_fill(&world, log);
+    moving = (struct moving_op){.delete_to = 5};
+    move_world_run(&world, log, &other, &moving);
+    ck_assert_int_eq(moving.op.err, ERR_OK);
+    ck_assert_int_eq(partition_log_start_offset(log), 5);
+    for (int i = 0; i < 3; i++) {
+        (void)world_append(&world, log, &(struct batch_make){.value_bytes = 100, .timestamp = 1});
+        ck_assert_int_eq(world_sync(&world, log), ERR_OK);
+    }
+    world.env = other;
+    world_crash(&world, log, true);
+    world.env = here;
+    world_journal_close(&world);
+    world.env = other;
+    world.env.journal = NULL;
+    world.spec.recovery_point = world.spec.start_offset = 0;
+    world.spec.clean = false;
+    ck_assert_int_eq(journal_replay_open(&replaying, &replay), ERR_OK);
+    world.spec.journals = replay;
+    log = world_log(&world);
+    ck_assert_int_eq(partition_log_start_offset(log), 5);
+    world.spec.journals = NULL;
+    world_close(&world, log);
+    journal_replay_free(replay);
+    world_end(&world);
+}
+END_TEST
+
 /* What the mark of a move says is history once another program has written there: it may have cut the log. */
 START_TEST(another_program_makes_the_mark_history)
 {
@@ -388,4 +443,4 @@ END_TEST
 
 RUN_TESTS("log_move", a_paused_one_does_not_spin, all_of_it_goes_along, a_producer_goes_on, it_serves_meanwhile,
           a_cut_log_is_copied_anew, it_may_end, a_slow_one_ends_with_the_log, a_slow_one_is_cancelled_at_once,
-          it_comes_back, another_program_makes_the_mark_history)
+          it_comes_back, what_is_deleted_while_it_is_held_stays_so, another_program_makes_the_mark_history)
