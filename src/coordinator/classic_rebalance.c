@@ -180,6 +180,13 @@ static void begin_generation(struct classic_group *classic, struct step *step)
                       step->now_ns + classic_rebalance_timeout_ms(classic) * NS_PER_MS);
 }
 
+/* A record may hold any, though nothing counts that far: members know -1 for none, and behind the last comes the first.
+ */
+static int32_t next_generation(int32_t generation)
+{
+    return generation < 0 || generation == INT32_MAX ? 1 : generation + 1;
+}
+
 void classic_complete_join(struct classic_group *classic, struct step *step)
 {
     assert(classic->state == CLASSIC_PREPARING);
@@ -192,7 +199,7 @@ void classic_complete_join(struct classic_group *classic, struct step *step)
         return;
     }
     classic->initial = false;
-    classic->generation++;
+    classic->generation = next_generation(classic->generation);
     if (classic_member_count(classic) == 0)
         go_empty(classic, step);
     else

@@ -113,6 +113,11 @@ out:
     return text.err;
 }
 
+int32_t consumer_next_epoch(const struct consumer_group *consumer)
+{
+    return consumer->epoch == INT32_MAX ? INT32_MAX : consumer->epoch + 1;
+}
+
 enum err consumer_write_epoch(struct consumer_group *consumer, struct step *step, int32_t epoch, int64_t hash)
 {
     struct consumer_group_metadata_key key = {.group_id = consumer->group->id};
@@ -142,7 +147,7 @@ enum err consumer_bump(struct consumer_group *consumer, struct step *step, bool 
     if (err != ERR_OK)
         return err;
     if (asked || hash != consumer->metadata_hash)
-        err = consumer_write_epoch(consumer, step, consumer->epoch + 1, hash);
+        err = consumer_write_epoch(consumer, step, consumer_next_epoch(consumer), hash);
     if (err != ERR_OK)
         return err;
     consumer->refresh = false;

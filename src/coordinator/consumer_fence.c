@@ -69,7 +69,7 @@ enum err consumer_fence(struct consumer_group *consumer, struct step *step, stru
     if (err == ERR_OK)
         err = consumer_hash(consumer, step, &hash);
     if (err == ERR_OK)
-        err = consumer_write_epoch(consumer, step, consumer->epoch + 1, hash);
+        err = consumer_write_epoch(consumer, step, consumer_next_epoch(consumer), hash);
     if (err == ERR_OK && emptied)
         err = consumer_write_target_epoch(consumer, step, consumer->epoch, 0);
     if (err == ERR_OK)

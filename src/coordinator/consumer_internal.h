@@ -190,6 +190,9 @@ size_t consumer_expression_bytes(const struct consumer_group_regular_expression_
 /* consumer_epoch.c */
 /* Of the topics subscribed to now. */
 MUST_CHECK enum err consumer_hash(struct consumer_group *consumer, const struct step *step, int64_t *hash);
+/* Epochs only rise. A record may hold the last there is, though nothing counts that far: there they stay, and the group
+ * as it is, until it is deleted. */
+int32_t consumer_next_epoch(const struct consumer_group *consumer);
 MUST_CHECK enum err consumer_write_epoch(struct consumer_group *consumer, struct step *step, int32_t epoch,
                                          int64_t hash);
 /* A new epoch if asked for, or if the metadata of what is subscribed to is another. */

@@ -1,5 +1,6 @@
 #include "base/assert.h"
 #include "base/mem.h"
+#include "coordinator/classic.h"
 #include "coordinator/consumer_internal.h"
 
 enum {
@@ -93,10 +94,15 @@ enum err consumer_group_get(struct groups *groups, struct bytes id, struct consu
     struct group *group = NULL;
     enum err err = group_get_or_make(groups, id, &group);
 
-    if (err == ERR_OK && group->consumer == NULL)
+    if (err != ERR_OK)
+        return err;
+    if (group->consumer == NULL) {
+        /* Who writes the first record of this kind has taken the other half off; a log may hold anything. */
+        assert(group->classic == NULL || groups->step == NULL);
+        classic_unload(group, NULL, ERR_OK);
         err = make_consumer(group);
-    if (err == ERR_OK)
-        *consumer = group->consumer;
+    }
+    *consumer = group->consumer;
     return err;
 }
 
