@@ -1,5 +1,6 @@
 #include "cli/group_reset.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,8 +66,9 @@ static bool parse_field(struct bytes field, int64_t *number)
     if (field.size == 0 || field.size >= sizeof(text))
         return false;
     memcpy(text, field.data, field.size);
+    errno = 0;
     *number = strtoll(text, &end, 10);
-    return *end == '\0';
+    return errno == 0 && end == text + field.size; /* a NUL may stand in it */
 }
 
 /* ---- bytes in a quoted field ---- */

@@ -136,7 +136,11 @@ START_TEST(what_is_none)
                                         "t,0,5,1,\"\\xzz\"",
                                         "t,0,5,1,\"\",6",
                                         "t,0,5,1,\"\\y41\"",
-                                        "t,2147483648,5"};
+                                        "t,2147483648,5",
+                                        "t,0,9223372036854775808",
+                                        "t,0,99999999999999999999",
+                                        "t,0,-99999999999999999999",
+                                        "t,0,5,4294967296,\"\""};
 
     begin();
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
@@ -153,4 +157,23 @@ START_TEST(what_is_none)
 }
 END_TEST
 
-RUN_TESTS("group_reset_file", written_and_read, as_apache_kafkas_tool_writes, what_is_none)
+/* Not the number before it. */
+START_TEST(a_nul_ends_no_number)
+{
+    static const char text[] = "t,9,9\nt,0,1\0002\n";
+    struct reset_plan read;
+    FILE *file = NULL;
+
+    begin();
+    file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(text, 1, sizeof(text) - 1, file), sizeof(text) - 1);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(get(&read), ERR_USAGE);
+    ck_assert_ptr_nonnull(strstr(client.message, "undo.csv:2: "));
+    mem_free(read.rows);
+    end();
+}
+END_TEST
+
+RUN_TESTS("group_reset_file", written_and_read, as_apache_kafkas_tool_writes, what_is_none, a_nul_ends_no_number)
