@@ -21,6 +21,7 @@ CACHE = Path(os.environ.get("OTTLA_CACHE") or Path.home() / ".cache" / "ottla")
 GO_MIN = (1, 25)
 NODE_MIN = (20,)
 JDK_MIN = (17,)
+FRANZ_MEMBERS = "../tools/bench/franz_members.go"
 JAVA = ("kafka/ToolServer.java", "group_clients/GroupMember.java")
 
 
@@ -50,6 +51,11 @@ def go_members():
     """The program with the group members of franz-go and sarama."""
     return _entry("go-members", *(f"group_clients/go/{name}" for name in (
         "go.mod", "go.sum", "main.go", "franz.go", "sarama.go"))) / "members"
+
+
+def franz_members():
+    """The group members of tools/bench/groups with franz-go, of the version that the franz-go client has."""
+    return _entry("franz-members", "franz_go/go.mod", "franz_go/go.sum", FRANZ_MEMBERS) / "members"
 
 
 def python_venv():
@@ -112,6 +118,8 @@ def missing(need):
         return None if complete(franz_go()) else runtime_missing("go") or _uncached("the franz-go client", franz_go())
     if need == "go-members":
         return None if complete(go_members()) else runtime_missing("go") or _uncached("the Go group members", go_members())
+    if need == "franz-members":
+        return None if complete(franz_members()) else runtime_missing("go") or _uncached("the benchmark's Go members", franz_members())
     if need == "kafkajs":
         return runtime_missing("node") or _uncached("kafkajs", kafkajs())
     if need == "python":

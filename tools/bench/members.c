@@ -12,8 +12,8 @@
  * time. The end of stdin ends it. SESSION_MS and HEARTBEAT_MS are those of the classic protocol; with the other the
  * broker sets them.
  *
- * The group requests alone are spoken: a thousand whole clients in one process would fetch, and look for metadata of
- * a thousand partitions each, and it is their work that would be measured then.
+ * The group requests alone are spoken. A thousand whole clients in one process fetch, and look for metadata of a
+ * thousand partitions each, and it is their work that is measured then (franz_members.go).
  */
 #include <errno.h>
 #include <stdio.h>
