@@ -36,6 +36,7 @@ enum {
     STATE_LOG_LOADS_MAX = 2,                        /* of one loop at a time: each holds a piece of a log */
     STATE_LOG_RETRY_MS_MIN = 100, /* of a load after the first failure was tried at once; doubled up to the next */
     STATE_LOG_RETRY_MS_MAX = 10000,
+    STATE_LOG_PUNCTUAL_NS = 50 * 1000 * 1000, /* overdue by more: we slept, and hear everybody before time is up */
 };
 
 /* What a state is. */
@@ -92,8 +93,8 @@ MUST_CHECK enum err state_log_new(struct state_logs *logs, const struct state_ki
 void state_log_close(struct state_log *log, enum err why, void (*closed)(void *context), void *context);
 
 /* Whether a step can be made now: ERR_COORDINATOR_LOAD_IN_PROGRESS, ERR_NOT_COORDINATOR, or what state_log_close
- * said. */
-MUST_CHECK enum err state_log_check(const struct state_log *log);
+ * said. What has become due by now is done first, in a step of its own; answers' done may run within the call. */
+MUST_CHECK enum err state_log_check(struct state_log *log);
 /* One step, right now; state_log_check says so. Answers' done may run within the call, once run has returned. */
 typedef void state_step_fn(void *state, struct step *step, void *argument);
 void state_log_step(struct state_log *log, state_step_fn *run, void *argument);

@@ -18,6 +18,7 @@ struct toy {
     int64_t pending[REGISTERS];
     struct list waiting;
     int64_t due_ns;
+    uint32_t ticks;
     bool loaded;
 };
 
@@ -31,6 +32,7 @@ struct toy_op {
     int64_t producer_id; /* 0: no transaction */
     /* out */
     int64_t seen; /* of the first register */
+    uint32_t ticks_seen;
     uint32_t done;
 };
 
@@ -132,6 +134,7 @@ static void toy_tick(void *state, struct step *step)
 
     ck_assert_int_le(of->due_ns, step->now_ns);
     of->due_ns = INT64_MAX;
+    of->ticks++;
     ck_assert_int_eq(write_register(step, 7, 77, 0), ERR_OK);
 }
 
@@ -174,6 +177,7 @@ static void toy_run(void *state, struct step *step, void *argument)
     if (op->fails != ERR_OK)
         step->err = op->fails;
     op->seen = of->registers[0];
+    op->ticks_seen = of->ticks;
     step->producer = NULL;
     step_answer(step, &op->op);
 }
@@ -520,6 +524,53 @@ START_TEST(time_passes)
 }
 END_TEST
 
+/* Who asks finds what has become due by then: a loop has its sockets and its mail before its timers, and a session that
+ * is over must not keep a group from being deleted by as much. Once a turn at most: who asks often gets no state to do
+ * more of what it does a piece at a time. */
+START_TEST(what_is_due_comes_before_who_asks)
+{
+    struct toy_op early = {.count = 1, .value = 1}, due = {.count = 1, .value = 2},
+                  same_turn = {.count = 1, .value = 3};
+
+    begin(10);
+    open_all();
+    run_until_active();
+    toy->due_ns = world.sim.mono_ns + 30 * 1000000;
+    world.sim.mono_ns = toy->due_ns - 1; /* no turn of the loop in between */
+    ask(&early);
+    ck_assert_uint_eq(early.ticks_seen, 0);
+    world.sim.mono_ns = toy->due_ns;
+    ask(&due);
+    ck_assert_uint_eq(due.ticks_seen, 1);
+    toy->due_ns = world.sim.mono_ns; /* more of it */
+    ask(&same_turn);
+    ck_assert_uint_eq(same_turn.ticks_seen, 1);
+    world_pass(&world, 10 * 1000000);
+    ck_assert_uint_eq(toy->ticks, 2);
+    ck_assert_uint_eq(early.done + due.done + same_turn.done, 3);
+    ck_assert_int_eq(toy->registers[7], 77);
+    end();
+}
+END_TEST
+
+/* A loop that slept hears everybody first: what waits in its sockets may have come in time. */
+START_TEST(who_slept_hears_everybody_first)
+{
+    struct toy_op op = {.count = 1, .value = 1};
+
+    begin(11);
+    open_all();
+    run_until_active();
+    toy->due_ns = world.sim.mono_ns;
+    world.sim.mono_ns += STATE_LOG_PUNCTUAL_NS + 1;
+    ask(&op);
+    ck_assert_uint_eq(op.ticks_seen, 0);
+    world_pass(&world, 10 * 1000000);
+    ck_assert_uint_eq(toy->ticks, 1);
+    end();
+}
+END_TEST
+
 struct produced {
     struct partition_append op;
     bool done;
@@ -825,6 +876,7 @@ END_TEST
 
 RUN_TESTS("state_log", what_is_answered_is_read_again, one_turn_is_one_batch, lingers_as_long_as_is_said,
           steps_are_whole_in_a_batch, a_step_too_large_fails_alone, a_failed_append_loads_anew, late_commits_are_told,
-          unknown_versions_fail_the_load, time_passes, transactions_and_codecs_are_replayed, steps_in_transactions,
+          unknown_versions_fail_the_load, time_passes, what_is_due_comes_before_who_asks,
+          who_slept_hears_everybody_first, transactions_and_codecs_are_replayed, steps_in_transactions,
           a_long_log_is_loaded_in_turns, closing_answers_everybody, the_partition_goes, a_bound_of_pending_bytes,
           whatever_dies, whatever_fails_once)
