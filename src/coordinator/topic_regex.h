@@ -1,7 +1,6 @@
 /*
- * topic_regex: a member's regular expression over topic names. The syntax is RE2's, as Kafka has it (re2j): what RE2
- * refuses (look-around, back-references, possessive and atomic groups, nested repetition ...) is refused here too. What
- * is left is handed to PCRE2 in its own words.
+ * topic_regex: a member's regular expression over topic names. The syntax is RE2's, as Kafka has it; re2.h hands it to
+ * PCRE2 in its own words.
  *
  * Matches   the whole name or not at all. Names are ASCII: a character beyond it in an expression is one that no name
  *           has, and all of them are alike.
@@ -22,12 +21,12 @@
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "base/err.h"
+#include "coordinator/re2.h"
 
 enum {
-    TOPIC_REGEX_BYTES_MAX = 1024, /* of an expression: 40 names of 25 characters; who has more may list them as names.
-                                      Whatever list of names fits, TOPIC_REGEX_WORK_MAX is enough for */
-    TOPIC_REGEX_CODE_MAX = 16 * 1024, /* of what PCRE2 makes of it: repeats write it out as often */
-    TOPIC_REGEX_REPEAT_MAX = 1000,    /* RE2's */
+    TOPIC_REGEX_BYTES_MAX = RE2_BYTES_MAX, /* of an expression: 40 names of 25 characters; who has more may list them as
+                                      names. Whatever list of names fits, TOPIC_REGEX_WORK_MAX is enough for */
+    TOPIC_REGEX_CODE_MAX = 16 * 1024,      /* of what PCRE2 makes of it: repeats write it out as often */
     TOPIC_REGEX_DEPTH_MAX = 1000,
     TOPIC_REGEX_WORK_MAX = 1024 * 1024, /* of one match, in bytes gone over: of the name, and an eighth of the code */
     TOPIC_REGEX_COST_WORK = 4 * 1024,   /* that is a cost of 1 */

@@ -72,6 +72,55 @@ START_TEST(syntax)
 }
 END_TEST
 
+/* Rule: without regard to case properties are, too, and the two characters beyond ASCII that are a letter of it but for
+ * their case; a class that is negated is what is left. */
+START_TEST(without_case)
+{
+    expect("(?i)\\p{Lu}+", "aA", true);
+    expect("(?i)[\\p{Lu}_]+", "a_A", true);
+    expect("(?i)[^\\p{Lu}]", "a", false);
+    expect("(?i)\\P{Lu}", "a", false);
+    expect("(?i)\xc5\xbf\xe2\x84\xaa", "Sk", true);
+    expect("(?i)[\xc5\xbf-\xc6\x80]", "s", true);
+    expect("(?i)[^a]", "A", false);
+    expect("(?i:a(?-i)a|b)", "Aa", true);
+    expect("(?i:a(?-i)a|b)", "AA", false);
+    expect("(?i:a(?-i)a|b)", "B", false);
+    expect("((?i)a)b", "Ab", true);
+    expect("((?i)a)b", "AB", false);
+}
+END_TEST
+
+/* Rule: what stands between an item and its quantifier, or is an item of no width, is repeated as in RE2. */
+START_TEST(odd_repeats)
+{
+    expect("^*a$?", "a", true);
+    expect("\\b+a\\z{2}", "a", true);
+    expect("a(?i)*", "aaa", true);
+    expect("a*(?i)*", "aaa", true);
+    expect("a+\\Q\\E+", "aaa", true);
+    expect("a{01}", "a{01}", true);
+    expect("a{1,02}", "a{1,02}", true);
+    refuse("a|(?i)*", "missing argument to repetition operator");
+    refuse("{*", "invalid nested repetition operator");
+}
+END_TEST
+
+/* Rule: a class is read as RE2 reads it: where a range cannot be, a - is one character; [: without its end is two. */
+START_TEST(classes)
+{
+    expect("[\\d-a]+", "1-a", true);
+    expect("[[:alpha:[a-c]+", "[:alphabc", true);
+    expect("\\[[:alpha:]]", "[a]", true);
+    expect("[[.a.]]", ".]", true);
+    expect("[^\\x00-\\x{10FFFF}]|a", "a", true);
+    expect("\\\xc3\xa9|a", "a", true);
+    refuse("[a-\\d]", "invalid escape sequence");
+    refuse("[[:foo:]]", "invalid character class range");
+    refuse("[a-[:alpha:]]", "invalid character class range");
+}
+END_TEST
+
 /* Rule: what RE2 refuses is refused. */
 START_TEST(refused)
 {
@@ -104,6 +153,10 @@ START_TEST(refused)
     refuse("\\K", NULL);
     refuse("\\C", NULL);
     refuse("\\p{Nonsense}", NULL);
+    refuse("\\p{ASCII}", "invalid character class range");
+    refuse("\\p{lu}", NULL);
+    refuse("\\ps", NULL);
+    refuse("(?<n>a)(?<n>b)", "duplicate capture group name");
     refuse("\xff", NULL);
 }
 END_TEST
@@ -411,5 +464,5 @@ START_TEST(a_thousand_names)
 }
 END_TEST
 
-RUN_TESTS("topic_regex", whole_names, syntax, refused, bounded, bounded_together, sizes, words_anywhere, wide_classes,
-          beyond_ascii, any_bytes, hostile, a_thousand_names)
+RUN_TESTS("topic_regex", whole_names, syntax, without_case, odd_repeats, classes, refused, bounded, bounded_together,
+          sizes, words_anywhere, wide_classes, beyond_ascii, any_bytes, hostile, a_thousand_names)
