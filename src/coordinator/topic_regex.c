@@ -12,7 +12,11 @@
 enum {
     WHY_BYTES = 256,
     HEAP_KB_MAX = 1024,
-    NAME_WORK = 256, /* of the longest name, which a step may go over, too */
+    STATE_INTS = 3, /* what PCRE2 has of a place in an expression */
+    STATE_LISTS = 2,
+    SPACE_EXTRA = 2,
+    NAME_WORK = 256, /* of the longest name, which a step of the usual matcher may go over, too */
+    SPACE_INTS = SPACE_EXTRA + TOPIC_REGEX_STATES_MAX * STATE_LISTS * STATE_INTS,
 };
 
 #define TOO_LARGE "expression too large"
@@ -22,8 +26,8 @@ struct topic_regex {
     pcre2_match_context *match;
     pcre2_match_data *data;
     pcre2_code *code;
-    size_t step_work; /* of one step, at most */
-    bool tired;       /* a match took too much work */
+    bool tired; /* a match took too much work */
+    int space[SPACE_INTS];
 };
 
 static void *allocate(size_t size, void *context)
@@ -38,14 +42,19 @@ static void release(void *block, void *context)
     mem_free(block);
 }
 
-static enum err contexts(struct topic_regex *regex)
+/* The usual matcher takes few steps: each goes over the name, and over the code until it branches. How far that is
+ * PCRE2 does not say: an eighth is an estimate, by the times that test_topic_regex.c prints. */
+static enum err limit_steps(struct topic_regex *regex)
 {
-    regex->general = pcre2_general_context_create(allocate, release, NULL);
-    if (regex->general == NULL)
-        return ERR_NOMEM;
+    size_t size = 0;
+    size_t steps = 0;
+
     regex->match = pcre2_match_context_create(regex->general);
     if (regex->match == NULL)
         return ERR_NOMEM;
+    (void)pcre2_pattern_info(regex->code, PCRE2_INFO_SIZE, &size);
+    steps = TOPIC_REGEX_COST_WORK / (size / 8 + NAME_WORK);
+    (void)pcre2_set_match_limit(regex->match, steps == 0 ? 1 : (uint32_t)steps);
     (void)pcre2_set_depth_limit(regex->match, TOPIC_REGEX_DEPTH_MAX);
     (void)pcre2_set_heap_limit(regex->match, HEAP_KB_MAX);
     return ERR_OK;
@@ -74,9 +83,6 @@ static enum err compile(struct topic_regex *regex, struct bytes text, char *why)
         (void)snprintf(why, WHY_BYTES, TOO_LARGE);
         return ERR_INVALID_REGULAR_EXPRESSION;
     }
-    /* A step goes over the name; over the code it goes only until it branches. How far that is PCRE2 does not say: an
-     * eighth is an estimate, by the times that test_topic_regex.c prints. */
-    regex->step_work = size / 8 + NAME_WORK;
     regex->data = pcre2_match_data_create(1, regex->general);
     return regex->data == NULL ? ERR_NOMEM : ERR_OK;
 }
@@ -105,9 +111,12 @@ static enum err make(struct bytes text, struct topic_regex **regex, char *why)
         err = ERR_INVALID_REGULAR_EXPRESSION;
         goto out;
     }
-    err = contexts(made);
+    made->general = pcre2_general_context_create(allocate, release, NULL);
+    if (made->general == NULL)
+        goto out;
+    err = compile(made, bytes_of(to, size), why);
     if (err == ERR_OK)
-        err = compile(made, bytes_of(to, size), why);
+        err = limit_steps(made);
     if (err != ERR_OK)
         goto out;
     *regex = made;
@@ -148,32 +157,33 @@ void topic_regex_free(struct topic_regex *regex)
     mem_free(regex);
 }
 
-static bool is_limit(int result)
+static bool is_end(int result)
 {
-    return result == PCRE2_ERROR_MATCHLIMIT || result == PCRE2_ERROR_DEPTHLIMIT || result == PCRE2_ERROR_HEAPLIMIT;
+    return result >= 0 || result == PCRE2_ERROR_NOMATCH;
 }
 
 bool topic_regex_matches(struct topic_regex *regex, struct bytes name, uint32_t *cost, uint32_t *tired)
 {
-    size_t work = TOPIC_REGEX_COST_WORK;
-    size_t work_max = *tired < TOPIC_REGEX_TIRED_MAX ? TOPIC_REGEX_WORK_MAX : TOPIC_REGEX_COST_WORK;
-    int result = 0;
+    int result = PCRE2_ERROR_MATCHLIMIT;
 
-    if (regex->tired && *tired >= TOPIC_REGEX_TIRED_MAX) {
-        *cost += 1;
+    *cost += 1;
+    if (regex->tired && *tired >= TOPIC_REGEX_TIRED_MAX)
         return false;
-    }
-    /* PCRE2 does not say what it did, but stops where told to: little is tried first, so that little is counted. */
-    for (;; work *= TOPIC_REGEX_WORK_GROWTH) {
-        size_t steps = work / regex->step_work;
+    result = pcre2_match(regex->code, name.data, name.size, 0, 0, regex->data, regex->match);
+    if (is_end(result))
+        return result >= 0;
+    /* PCRE2 does not say what it did, but is at no more places than there is room for: little is tried first, so that
+     * little is counted. */
+    if (*tired < TOPIC_REGEX_TIRED_MAX) {
+        for (size_t states = TOPIC_REGEX_STATES_LEAST; states <= TOPIC_REGEX_STATES_MAX; states *= TOPIC_REGEX_GROWTH) {
+            size_t ints = SPACE_EXTRA + states * STATE_LISTS * STATE_INTS;
 
-        (void)pcre2_set_match_limit(regex->match, steps == 0 ? 1 : (uint32_t)steps);
-        result = pcre2_match(regex->code, name.data, name.size, 0, 0, regex->data, regex->match);
-        *cost += (uint32_t)(work / TOPIC_REGEX_COST_WORK);
-        if (!is_limit(result))
-            return result >= 0;
-        if (result != PCRE2_ERROR_MATCHLIMIT || work * TOPIC_REGEX_WORK_GROWTH > work_max)
-            break;
+            result = pcre2_dfa_match(regex->code, name.data, name.size, 0, 0, regex->data, NULL, regex->space, ints);
+            *cost += (uint32_t)(states * states / TOPIC_REGEX_COST_STATES);
+            /* It finds all ends, the farthest first, and does not ask that one is the name's. */
+            if (is_end(result))
+                return result >= 0 && pcre2_get_ovector_pointer(regex->data)[1] == name.size;
+        }
     }
     regex->tired = true;
     *tired += 1;

@@ -4,13 +4,14 @@
  *
  * Matches   the whole name or not at all. Names are ASCII: a character beyond it in an expression is one that no name
  *           has, and all of them are alike.
- * Bounded   RE2 takes linear time, PCRE2 may not. What is large, as it is written or as PCRE2 has it, is refused; a
- *           match that takes more work than TOPIC_REGEX_WORK_MAX counts as none, and is tired. After
- *           TOPIC_REGEX_TIRED_MAX such, of all expressions that are resolved together, only a cost of 1 is spent on a
- *           match, and an expression that had a tired one matches nothing. Work is steps of PCRE2's times what one step
- *           may go over: the longest name, and an eighth of the code. Measured with the expressions of
- *           test_topic_regex.c, the worst that were found: 0.2 ms to compile one, 6 ms for one match, some 20 us for a
- *           cost of 1.
+ * Bounded   RE2 takes linear time. So does one matcher of PCRE2's, which goes over a name once, at all places of the
+ *           expression where it may be; its usual one, the faster for what is usual, may take for ever. That is tried
+ *           first, for few steps, then the other: the places that it is at are what it costs, by their square. What is
+ *           large, as it is written or as PCRE2 has it, is refused; a match that is at more than
+ *           TOPIC_REGEX_STATES_MAX places at once counts as none, and is tired. After TOPIC_REGEX_TIRED_MAX such, of
+ * all expressions that are resolved together, only a cost of 1 is spent on a match, and an expression that had a tired
+ * one matches nothing. Measured with the expressions of test_topic_regex.c, the worst that were found:
+ *           0.3 ms to compile one, 6 ms for one match, some 20 us for a cost of 1.
  * Threads   one owner at a time.
  */
 #ifndef OTTLA_COORDINATOR_TOPIC_REGEX_H
@@ -25,15 +26,19 @@
 
 enum {
     TOPIC_REGEX_BYTES_MAX = RE2_BYTES_MAX, /* of an expression: 40 names of 25 characters; who has more may list them as
-                                      names. Whatever list of names fits, TOPIC_REGEX_WORK_MAX is enough for */
+                                              names */
     TOPIC_REGEX_CODE_MAX = 16 * 1024,      /* of what PCRE2 makes of it: repeats write it out as often */
     TOPIC_REGEX_DEPTH_MAX = 1000,
-    TOPIC_REGEX_WORK_MAX = 1024 * 1024, /* of one match, in bytes gone over: of the name, and an eighth of the code */
-    TOPIC_REGEX_COST_WORK = 4 * 1024,   /* that is a cost of 1 */
-    TOPIC_REGEX_WORK_GROWTH = 16,       /* from one attempt at a match to the next, from a cost of 1 on */
+    TOPIC_REGEX_COST_WORK = 4 * 1024, /* that is a cost of 1: bytes gone over, of the name and an eighth of the code */
+    TOPIC_REGEX_STATES_LEAST = 64,    /* places at once that are tried first */
+    TOPIC_REGEX_GROWTH = 4,           /* then so many times as many */
+    TOPIC_REGEX_STATES_MAX = 256,     /* a list of names of four characters begins at 205, words looked for anywhere
+                                         in a name, by the hundred, are some 100 */
+    TOPIC_REGEX_COST_STATES = 256,    /* places, squared: a cost of 1 */
     /* Of one match: all attempts together. */
     TOPIC_REGEX_MATCH_COST_MAX =
-        (TOPIC_REGEX_WORK_MAX / TOPIC_REGEX_COST_WORK * TOPIC_REGEX_WORK_GROWTH - 1) / (TOPIC_REGEX_WORK_GROWTH - 1),
+        1 + (TOPIC_REGEX_STATES_LEAST * TOPIC_REGEX_STATES_LEAST + TOPIC_REGEX_STATES_MAX * TOPIC_REGEX_STATES_MAX) /
+                TOPIC_REGEX_COST_STATES,
     TOPIC_REGEX_TIRED_MAX = 256, /* 1.5 s of matches at worst, in pieces: the names that take too much work for one that
                                     is matched are not to hide those that would not */
 };
