@@ -11,6 +11,9 @@ from harness.runner import Different, ottla_only
 from wire.client import Client
 
 from . import takeover
+# pylint: disable=unused-import
+from .first_contact import (test_console_consumer, test_groups_listed, test_perf_consumer,  # noqa: F401
+                            test_share_consumers_are_told, test_tools_of_other_groups)
 
 NEEDS = ("kafka", "kcat", "python", "kafkajs")
 WAITS = True
@@ -25,11 +28,6 @@ def produce(env, topic, values, node=None):
     env.run(["kcat", "-b", (node or env.broker).bootstrap, "-P", "-t", topic], input="\n".join(values) + "\n")
 
 
-def console(env, topic, *arguments, count, node=None):
-    return env.tool("kafka-console-consumer", "--topic", topic, "--from-beginning", "--max-messages", count,
-                    "--timeout-ms", 60000, *arguments, node=node).out.split()
-
-
 def plain(text, **names):
     """A tool's output without what differs from run to run."""
     for name, value in names.items():
@@ -37,22 +35,6 @@ def plain(text, **names):
     text = re.sub(r"127\.0\.0\.1:\d+", "HOST", text)
     text = re.sub(r"[\w.-]+-[0-9a-f]{8}-[0-9a-f-]{27}", "MEMBER", text)
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
-
-
-def test_console_consumer(env):
-    """The console consumer in its ordinary form, without a group and with one, in both protocols: a second run of a
-    group goes on where the first has committed."""
-    topic = env.topic(3, "console")
-    values = [str(number) for number in range(300)]
-    produce(env, topic, values)
-    if sorted(console(env, topic, count=300)) != sorted(values):
-        raise Different("without a group: other lines")
-    for protocol in ("classic", "consumer"):
-        group = group_name()
-        extra = ("--group", group, "--command-property", f"group.protocol={protocol}")
-        first = console(env, topic, *extra, count=100)
-        second = console(env, topic, *extra, count=200)
-        env.see(f"{protocol}: all once", sorted(first + second) == sorted(values), True)
 
 
 @ottla_only
