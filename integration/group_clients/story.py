@@ -1,5 +1,6 @@
 """Two members share a topic; one dies; the broker is restarted under who is left; a new one goes on at what is committed;
-a topic that is made later is found by who subscribed to an expression.
+a topic that is made later is found by who subscribed to an expression. What a static member had waits for whoever comes with
+its name, and moves like everybody's where nobody does.
 
 All variants of a client go through it at once, since most of it is waiting: each variant is a topic and a group of its
 own, each process holds a member of each.
@@ -27,6 +28,7 @@ class Variant:
     protocol: str
     assignor: str = None
     static: bool = False
+    lost: bool = False                  # static, and nobody comes back under the name of the one that dies
     regex: bool = False
     topic: str = None
     sent: list = field(default_factory=list)
@@ -72,12 +74,12 @@ def run(env, client, variants):
 def go(env, node, variants, processes):
     a, b, c = processes
     dynamic = [variant for variant in variants if not variant.static]
-    static = [variant for variant in variants if variant.static]
+    static = [variant for variant in variants if variant.static and not variant.lost]
     pairs = [(variant, variant.open(a, "a"), variant.open(b, "b")) for variant in variants]
     until("two share", lambda: all(variant.shared_by(one, two) for variant, one, two in pairs), a, b)
     everything(node, variants, "shared", processes)
 
-    marks = [(variant, one, one.told, two.held) for variant, one, two in pairs if variant.static]
+    marks = [(variant, one, one.told, two.held) for variant, one, two in pairs if variant in static]
     # A member of the new protocol that dies is waited for, whoever comes with its name; one that was closed is not.
     closed = [b.close(f"{variant.name}/b") for variant in static if variant.protocol == "consumer"]
     until("static members close", lambda: all(member.over for member in closed), b)
@@ -85,7 +87,7 @@ def go(env, node, variants, processes):
     back = {variant.name: variant.open(c, "b") for variant in static}
     for variant in variants:
         variant.produce(node, "dead")
-    until("who is left has all", lambda: all(variant.shared_by(one) for variant, one, _ in pairs if not variant.static), a)
+    until("who is left has all", lambda: all(variant.shared_by(one) for variant, one, _ in pairs if variant not in static), a)
     until("all is read after a death", lambda: all(variant.all_read() for variant in variants), a, c)
     for variant, one, told, held in marks:
         env.see(f"{variant.name}: what the other was told", one.told - told, 0)
