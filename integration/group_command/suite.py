@@ -38,8 +38,8 @@ def consume(env, group, topic, count):
 
 def group(env, part, *words, expect=0, text=False):
     """What the command says, as JSON unless as text."""
-    done = env.run([env.build / "src/ottla", "group", part, *words, "--bootstrap-server", env.broker.bootstrap,
-                    *([] if text else ["--json"])], expect=None)
+    done = env.run([env.build / "src/ottla", "group", part, "--bootstrap-server", env.broker.bootstrap,
+                    *([] if text else ["--json"]), *words], expect=None)
     if done.returncode != expect:
         raise Different(f"ottla group {part} {words}: exit {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
     if text:
@@ -164,12 +164,44 @@ def test_clear_errors(env):
                               (("reset", "g"), 2, "to what"), (("reset", "g", "--to-latest"), 2, "of which topics"),
                               (("reset", "g", "--topic", "no-such-topic", "--to-latest"), 1, "no-such-topic"),
                               (("reset", "g", "--to-offset", "x"), 2, "an offset"), (("list", "--nonsense"), 2, "--help"),
-                              (("reset", "g", "--to-latest", "--to-earliest"), 2, "only one")):
+                              (("reset", "g", "--to-latest", "--to-earliest"), 2, "only one"),
+                              (("lag", "g", "--all"), 2, "not both")):
         said = group(env, *words, expect=code, text=True)
         if part not in said:
             raise Different(f"{words}: {said}")
     done = env.run([env.build / "src/ottla", "group", "list", "-b", "127.0.0.1:1"], expect=None)
     env.see("nobody there", (done.returncode, "127.0.0.1:1" in done.stderr), (1, True))
+
+
+@ottla_only
+def test_no_coordinator(env):
+    """Where coordinators cannot be, a command gives up after its time and says so; the log tells why in one line."""
+    with env.own_broker(offsets_topic_replication_factor=3) as node:
+        there = Beside(env, node)
+        for part in ("describe", "lag", "delete", "history"):
+            began = time.monotonic()
+            said = group(there, part, "g", "--timeout", "1000", expect=1, text=True)
+            env.see(f"{part} gives up", (time.monotonic() - began < 8, "COORDINATOR_NOT_AVAILABLE" in said or
+                                         "coordinator" in said), (True, True))
+        lines = [line for line in node.log_path.read_text().splitlines() if "coordinators are not available" in line]
+        env.see("told why, once", [re.findall(r"replication_factor=(\d+)", line) for line in lines], [["3"]])
+
+
+@ottla_only
+def test_foreign_names(env):
+    """A name that a terminal would obey shows and does nothing; the command that undoes a reset can be pasted; programs
+    get the name as it is."""
+    topic, mine = name("foreign"), f"-{name('g')} a;b\x1b[2J"
+    produce(env, topic, 5)
+    undo = env.folder / "it's the undo.csv"
+    said = group(env, "reset", "--topic", topic, "--to-offset", "3", "--execute", "--undo", undo, "--", mine, text=True)
+    for words in (("lag", "--", mine), ("describe", "--all"), ("list",)):
+        shown = group(env, *words, text=True)
+        env.see(f"{words[0]} shows it", ("\x1b" in shown, mine.replace("\x1b", "?") in shown), (False, True))
+    env.see("as it is", mine in [row["group"] for row in group(env, "list")], True)
+    command = said.split("To undo it: ottla group reset ", 1)[1].strip()
+    env.run(["bash", "-c", f"{env.build / 'src/ottla'} group reset -b {env.broker.bootstrap} {command}"], cwd=env.folder)
+    env.see("undone", group(env, "lag", "--", mine)[0]["partitions"], [])
 
 
 @ottla_only

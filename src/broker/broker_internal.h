@@ -154,7 +154,8 @@ struct broker {
      */
     int32_t (*quota)(void *context, const struct request *request, enum api_quota kind, uint64_t amount);
     void *quota_context;
-    struct log_rate bad_requests; /* lines that clients can cause */
+    _Atomic(bool) coordinators_missing; /* their topic cannot be made, which the log was told */
+    struct log_rate bad_requests;       /* lines that clients can cause */
     struct log_rate checkpoint_lines;
     int64_t recovery_began_ns; /* controller loop */
     int64_t recovery_told_ns;

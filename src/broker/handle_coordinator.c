@@ -28,12 +28,15 @@ static void made(struct metadata_call *call)
     enum err err = call->request.err != ERR_OK ? call->request.err : topic->err;
     struct bytes message = call->request.err != ERR_OK ? call->request.message : topic->message;
 
-    if (err != ERR_OK && err != ERR_TOPIC_ALREADY_EXISTS) /* another shard asked, too */
-        log_line_rated(&shard->broker->log, &shard->groups.logs.lines, LOG_ERROR,
-                       "internal topic cannot be made, its coordinators are not available topic=%.*s partitions=%d "
-                       "replication_factor=%d err=%s %.*s",
-                       BYTES_PRINTF(topic->name), topic->partition_count, topic->replication_factor, err_name(err),
-                       BYTES_PRINTF(message));
+    bool missing = err != ERR_OK && err != ERR_TOPIC_ALREADY_EXISTS; /* another shard asked, too */
+
+    /* Clients ask again and again, several times a second: it is said once, until it could be made. */
+    if (!atomic_exchange(&shard->broker->coordinators_missing, missing) && missing)
+        log_error(&shard->broker->log,
+                  "internal topic cannot be made, its coordinators are not available topic=%.*s partitions=%d "
+                  "replication_factor=%d err=%s %.*s",
+                  BYTES_PRINTF(topic->name), topic->partition_count, topic->replication_factor, err_name(err),
+                  BYTES_PRINTF(message));
     shard->groups.making = NULL;
     arena_deinit(&make->arena);
     mem_free(make);

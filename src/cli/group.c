@@ -220,11 +220,17 @@ static const struct option *find_option(const struct part *part, const char *arg
 
 static bool parse(const struct part *part, int argc, char **argv, struct group_options *options)
 {
+    bool names_only = false; /* behind a "--" */
+
     for (int i = 0; i < argc; i++) {
         const struct option *option = argv[i][0] == '-' ? find_option(part, argv[i]) : NULL;
         const char *value = NULL;
 
-        if (argv[i][0] != '-') {
+        if (!names_only && strcmp(argv[i], "--") == 0) {
+            names_only = true;
+            continue;
+        }
+        if (names_only || argv[i][0] != '-') {
             if (!add_text(options->groups, &options->group_count, argv[i]))
                 return false;
             continue;
@@ -262,6 +268,10 @@ static bool check(const struct part *part, const struct group_options *options)
     if (options->group_count < part->groups_min || (!every && options->group_count == 0)) {
         fprintf(stderr, "ottla: group %s: of which group? `ottla group list` shows them%s\n", part->name,
                 part->groups_min == 0 ? ", --all means all" : "");
+        return false;
+    }
+    if (options->all && options->group_count > 0) {
+        fprintf(stderr, "ottla: group %s: --all or the names of groups, not both\n", part->name);
         return false;
     }
     if (options->execute && options->dry_run) {
@@ -321,7 +331,7 @@ const struct command command_group = {
         "       ottla group reset    GROUP (--topic TOPIC[:0,1] ... | --all-topics) HOW [--execute] [--undo FILE]\n"
         "       ottla group delete   GROUP... [--topic TOPIC[:0,1] ...]\n"
         "\n"
-        "with each:\n"
+        "with each (behind -- all is a group's name):\n"
         "  -b, --bootstrap-server HOST:PORT[,...]   the cluster; 127.0.0.1:9092 unless given\n"
         "  --json                                   for programs (jq)\n"
         "  --timeout MS                             how long an answer may take; 10000\n"

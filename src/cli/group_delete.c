@@ -93,12 +93,17 @@ int group_command_delete(const struct group_options *options, struct kafka_clien
     table_begin(&table, columns, sizeof(columns) / sizeof(columns[0]));
     for (uint32_t i = 0; i < options->group_count; i++) {
         struct bytes id = bytes_of_text(options->groups[i]);
+        int64_t began_ns = clock_mono_ns(client->clock);
         int32_t coordinator = -1;
-        enum err err = kafka_client_coordinator(client, id, &coordinator);
+        enum err err = ERR_OK;
 
-        if (err == ERR_OK)
+        do {
+            err = kafka_client_coordinator(client, id, &coordinator);
+            if (err != ERR_OK)
+                break;
             err = options->topic_count > 0 ? delete_offsets(options, client, coordinator, id)
                                            : delete_group(client, coordinator, id);
+        } while (kafka_client_asks_again(client, err, began_ns));
         table_bytes(&table, id);
         table_text(&table, err == ERR_OK ? "deleted" : client->message);
         if (err != ERR_OK)

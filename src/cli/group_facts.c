@@ -15,16 +15,8 @@ enum {
     OFFSET_FETCH_VERSION_GROUPS = 8,
     DESCRIBE_VERSION_MAX = 6,
     LIST_VERSION_MAX = 5,
-    TRIES = 40, /* while a coordinator loads */
-    PAUSE_MS = 250,
     PARTITIONS_FIRST = 16,
 };
-
-static bool is_passing(enum err err)
-{
-    return err == ERR_COORDINATOR_LOAD_IN_PROGRESS || err == ERR_COORDINATOR_NOT_AVAILABLE ||
-           err == ERR_NOT_COORDINATOR || err == ERR_UNSTABLE_OFFSET_COMMIT;
-}
 
 static int by_place(const void *a, const void *b)
 {
@@ -241,17 +233,16 @@ static enum err describe_once(struct kafka_client *client, struct group_facts *f
 
 enum err group_facts_describe(struct kafka_client *client, struct bytes group_id, struct group_facts *facts)
 {
+    int64_t began_ns = clock_mono_ns(client->clock);
     enum err err = ERR_OK;
 
-    for (int i = 0; i < TRIES; i++) {
+    do {
         *facts = (struct group_facts){.id = group_id, .epoch = -1};
         err = kafka_client_coordinator(client, group_id, &facts->coordinator);
-        if (err == ERR_OK)
-            err = describe_once(client, facts);
-        if (!is_passing(err))
+        if (err != ERR_OK) /* that was patience enough */
             break;
-        clock_sleep_ms(PAUSE_MS);
-    }
+        err = describe_once(client, facts);
+    } while (kafka_client_asks_again(client, err, began_ns));
     sort(facts);
     return err;
 }
@@ -318,6 +309,7 @@ static enum err take_topics(struct kafka_client *client, struct group_facts *fac
 
 enum err group_facts_offsets(struct kafka_client *client, struct group_facts *facts)
 {
+    int64_t began_ns = clock_mono_ns(client->clock);
     struct offset_fetch_request request;
     struct offset_fetch_request_group group;
     struct offset_fetch_response response;
@@ -332,12 +324,17 @@ enum err group_facts_offsets(struct kafka_client *client, struct group_facts *fa
     request.topics = NULL;
     request.groups = &group;
     request.groups_count = 1;
-    err = kafka_call(client, facts->coordinator, &offset_fetch_request_message, OFFSET_FETCH_VERSION_MAX, &request,
-                     &offset_fetch_response_message, &response, &version);
-    if (err != ERR_OK)
-        return err;
-    err = version >= OFFSET_FETCH_VERSION_GROUPS ? take_groups(client, facts, &response)
-                                                 : take_topics(client, facts, &response);
+    do {
+        err = kafka_client_coordinator(client, facts->id, &facts->coordinator);
+        if (err != ERR_OK)
+            return err;
+        err = kafka_call(client, facts->coordinator, &offset_fetch_request_message, OFFSET_FETCH_VERSION_MAX, &request,
+                         &offset_fetch_response_message, &response, &version);
+        if (err != ERR_OK)
+            return err;
+        err = version >= OFFSET_FETCH_VERSION_GROUPS ? take_groups(client, facts, &response)
+                                                     : take_topics(client, facts, &response);
+    } while (kafka_client_asks_again(client, err, began_ns));
     sort(facts);
     return err;
 }
@@ -396,20 +393,18 @@ static int by_id(const void *a, const void *b)
 
 static enum err list_of(struct kafka_client *client, int32_t node_id, struct list_groups_response *response)
 {
+    int64_t began_ns = clock_mono_ns(client->clock);
     struct list_groups_request request;
     enum err err = ERR_OK;
 
     list_groups_request_init(&request);
-    for (int i = 0; i < TRIES; i++) {
+    do {
         err = kafka_call(client, node_id, &list_groups_request_message, LIST_VERSION_MAX, &request,
                          &list_groups_response_message, response, NULL);
         if (err != ERR_OK)
             return err;
         err = err_from_wire(response->error_code);
-        if (!is_passing(err))
-            break;
-        clock_sleep_ms(PAUSE_MS);
-    }
+    } while (kafka_client_asks_again(client, err, began_ns));
     return err == ERR_OK ? ERR_OK : kafka_client_refused(client, err, "ListGroups");
 }
 

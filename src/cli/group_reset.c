@@ -10,6 +10,7 @@
 #include "cli/group_reset.h"
 #include "cli/kafka_offsets.h"
 #include "cli/table_out.h"
+#include "cli/terminal.h"
 #include "protocol/gen/offset_commit.h"
 #include "protocol/gen/offset_delete.h"
 
@@ -258,7 +259,7 @@ static enum err make_plan(const struct group_options *options, struct kafka_clie
 
 /* ---- doing it ---- */
 
-static enum err commit_some(struct kafka_client *client, const struct group_facts *facts,
+static enum err commit_once(struct kafka_client *client, const struct group_facts *facts,
                             const struct reset_change *rows, uint32_t count)
 {
     struct offset_commit_request request;
@@ -304,7 +305,8 @@ static enum err commit_some(struct kafka_client *client, const struct group_fact
     return err;
 }
 
-static enum err delete_one(struct kafka_client *client, const struct group_facts *facts, const struct reset_change *row)
+static enum err delete_once(struct kafka_client *client, const struct group_facts *facts,
+                            const struct reset_change *row)
 {
     struct offset_delete_request request;
     struct offset_delete_request_topic topic;
@@ -330,18 +332,35 @@ static enum err delete_one(struct kafka_client *client, const struct group_facts
     return err == ERR_OK ? ERR_OK : kafka_client_refused(client, err, "the deletion of an offset was refused");
 }
 
-static enum err carry_out(struct kafka_client *client, const struct group_facts *facts, const struct reset_plan *plan)
+/* Commits those of the rows that will have an offset, or deletes that of the one row; either may be done twice. */
+static enum err carry_out_some(struct kafka_client *client, struct group_facts *facts, const struct reset_change *rows,
+                               uint32_t count, bool deletes)
+{
+    int64_t began_ns = clock_mono_ns(client->clock);
+    enum err err = ERR_OK;
+
+    do {
+        err = kafka_client_coordinator(client, facts->id, &facts->coordinator);
+        if (err != ERR_OK)
+            break;
+        err = deletes ? delete_once(client, facts, rows) : commit_once(client, facts, rows, count);
+    } while (kafka_client_asks_again(client, err, began_ns));
+    return err;
+}
+
+static enum err carry_out(struct kafka_client *client, struct group_facts *facts, const struct reset_plan *plan)
 {
     enum err err = ERR_OK;
 
     for (uint32_t i = 0; i < plan->count && err == ERR_OK; i += COMMIT_PARTITIONS_MAX) {
         uint32_t left = plan->count - i;
 
-        err = commit_some(client, facts, &plan->rows[i], left < COMMIT_PARTITIONS_MAX ? left : COMMIT_PARTITIONS_MAX);
+        err = carry_out_some(client, facts, &plan->rows[i], left < COMMIT_PARTITIONS_MAX ? left : COMMIT_PARTITIONS_MAX,
+                             false);
     }
     for (uint32_t i = 0; i < plan->count && err == ERR_OK; i++)
         if (plan->rows[i].after < 0 && plan->rows[i].before >= 0)
-            err = delete_one(client, facts, &plan->rows[i]);
+            err = carry_out_some(client, facts, &plan->rows[i], 1, true);
     return err;
 }
 
@@ -351,6 +370,23 @@ static void add_number(struct table *table, int64_t value)
         table_none(table);
     else
         table_i64(table, value);
+}
+
+static void print_undo(struct bytes id, const char *undo)
+{
+    bool dash = id.size > 0 && id.data[0] == '-'; /* it would be an option */
+
+    printf("done. To undo it: ottla group reset ");
+    if (!dash)
+        terminal_print_word(id, stdout);
+    printf(dash ? "--from-file " : " --from-file ");
+    terminal_print_word(bytes_of_text(undo), stdout);
+    printf(" --execute");
+    if (dash) {
+        printf(" -- ");
+        terminal_print_word(id, stdout);
+    }
+    printf("\n");
 }
 
 static void show(const struct group_options *options, const struct group_facts *facts, const struct reset_plan *plan,
@@ -396,8 +432,7 @@ static void show(const struct group_options *options, const struct group_facts *
     } else {
         table_print(&table, stdout);
         if (undo != NULL)
-            printf("done. To undo it: ottla group reset %.*s --from-file %s --execute\n", BYTES_PRINTF(facts->id),
-                   undo);
+            print_undo(facts->id, undo);
         else
             printf("nothing was changed: that is what --execute would do\n");
     }
@@ -429,14 +464,18 @@ int group_command_reset(const struct group_options *options, struct kafka_client
 {
     struct reset_plan plan = {0};
     struct group_facts facts;
-    char undo[GROUP_RESET_NAME_CHARS_MAX] = "";
+    char named[GROUP_RESET_NAME_CHARS_MAX] = "";
+    const char *undo = options->undo;
     bool written = false;
     enum err err = find_group(client, bytes_of_text(options->groups[0]), &facts);
 
     if (err == ERR_OK)
         err = make_plan(options, client, &facts, &plan);
     if (err == ERR_OK && options->execute) {
-        group_reset_undo_name(options, client, facts.id, undo);
+        if (undo == NULL) {
+            group_reset_undo_name(client, facts.id, named);
+            undo = named;
+        }
         err = group_reset_write_undo(client, &plan, undo);
         written = err == ERR_OK;
         if (err == ERR_OK)

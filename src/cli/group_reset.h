@@ -41,9 +41,8 @@ enum err group_reset_usage(struct kafka_client *client, const char *message);
  * committed, exactly; \xNN in the metadata stands for a byte that is not printable ASCII, a quotation mark or a \. */
 MUST_CHECK enum err group_reset_read(const struct group_options *options, struct kafka_client *client,
                                      struct bytes group, struct reset_plan *plan);
-/* --undo, or a name of the group and the time. */
-void group_reset_undo_name(const struct group_options *options, struct kafka_client *client, struct bytes group,
-                           char name[GROUP_RESET_NAME_CHARS_MAX]);
+/* A name of the group and the time. */
+void group_reset_undo_name(struct kafka_client *client, struct bytes group, char name[GROUP_RESET_NAME_CHARS_MAX]);
 /* On the disk before anything is replaced. A file of that name is left alone. Rows have three fields where these say
  * all, so that Apache Kafka's tool reads them, too. */
 MUST_CHECK enum err group_reset_write_undo(struct kafka_client *client, const struct reset_plan *plan,

@@ -222,18 +222,13 @@ enum err group_reset_read(const struct group_options *options, struct kafka_clie
 
 /* ---- the file that undoes it ---- */
 
-void group_reset_undo_name(const struct group_options *options, struct kafka_client *client, struct bytes group,
-                           char name[GROUP_RESET_NAME_CHARS_MAX])
+void group_reset_undo_name(struct kafka_client *client, struct bytes group, char name[GROUP_RESET_NAME_CHARS_MAX])
 {
     char safe[200] = "";
     time_t now = (time_t)(clock_wall_ms(client->clock) / 1000);
     struct tm parts;
     char at[32] = "";
 
-    if (options->undo != NULL) {
-        (void)snprintf(name, GROUP_RESET_NAME_CHARS_MAX, "%s", options->undo);
-        return;
-    }
     for (size_t i = 0; i < group.size && i < sizeof(safe) - 1; i++)
         safe[i] =
             group.data[i] == '/' || group.data[i] < ' ' || (i == 0 && group.data[i] == '.') ? '_' : (char)group.data[i];

@@ -10,6 +10,7 @@
 #include "cli/group_command.h"
 #include "cli/http_get.h"
 #include "cli/table_out.h"
+#include "cli/terminal.h"
 #include "net/address.h"
 #include "protocol/gen/describe_configs.h"
 
@@ -178,9 +179,13 @@ static json_t *group_object(const struct group_facts *facts)
 
 static void print_group(const struct group_facts *facts)
 {
-    printf("group %.*s  %.*s  %.*s", BYTES_PRINTF(facts->id), BYTES_PRINTF(facts->state), BYTES_PRINTF(facts->type));
-    if (facts->protocol.size > 0)
-        printf("  assignor %.*s", BYTES_PRINTF(facts->protocol));
+    printf("group ");
+    terminal_print(facts->id, stdout);
+    printf("  %.*s  %.*s", BYTES_PRINTF(facts->state), BYTES_PRINTF(facts->type));
+    if (facts->protocol.size > 0) {
+        printf("  assignor ");
+        terminal_print(facts->protocol, stdout);
+    }
     if (facts->epoch >= 0)
         printf("  epoch %d", facts->epoch);
     printf("  coordinator %d  members %u\n", facts->coordinator, facts->member_count);
@@ -257,10 +262,13 @@ static int describe_one(const struct group_options *options, struct kafka_client
         (void)json_array_append_new(objects, object);
     } else {
         print_group(&facts);
-        if (facts.member_count == 0)
-            printf("nobody is in it; `ottla group lag %.*s` shows how far it is\n", BYTES_PRINTF(id));
-        else
+        if (facts.member_count == 0) {
+            printf("nobody is in it; `ottla group lag ");
+            terminal_print_word(id, stdout);
+            printf("` shows how far it is\n");
+        } else {
             table_print(&table, stdout);
+        }
     }
     table_end(&table);
     return EXIT_SUCCESS;
@@ -314,6 +322,7 @@ struct sum {
     int64_t lag;
     double age_s;
     bool has_age;
+    uint32_t committed; /* partitions */
 };
 
 static void fill_lag(struct table *table, const struct group_facts *facts, const json_t *ages, struct sum *sum)
@@ -341,8 +350,24 @@ static void fill_lag(struct table *table, const struct group_facts *facts, const
         }
         table_bytes(table, partition->member == NULL ? (struct bytes){0} : partition->member->id);
         table_bytes(table, partition->member == NULL ? (struct bytes){0} : partition->member->client_id);
+        sum->committed += partition->committed >= 0;
         sum->lag += lag > 0 ? lag : 0;
     }
+}
+
+static void print_sum(const struct kafka_client *client, const struct sum *sum, bool ages_asked)
+{
+    if (sum->committed == 0) {
+        printf("nothing is committed\n");
+        return;
+    }
+    printf("%" PRId64 " records behind", sum->lag);
+    if (!ages_asked)
+        printf("; ages are not known: %s\n", client->message);
+    else if (sum->lag > 0 && sum->has_age)
+        printf(", the oldest of them for %.1f s\n", sum->age_s);
+    else
+        printf("\n");
 }
 
 static int lag_one(const struct group_options *options, struct kafka_client *client, struct bytes id, json_t *objects)
@@ -377,17 +402,9 @@ static int lag_one(const struct group_options *options, struct kafka_client *cli
         (void)json_array_append_new(objects, object);
     } else {
         print_group(&facts);
-        if (table_rows(&table) == 0)
-            printf("nothing is committed\n");
-        else
+        if (table_rows(&table) > 0)
             table_print(&table, stdout);
-        printf("%" PRId64 " records behind", sum.lag);
-        if (sum.has_age)
-            printf(", the oldest of them for %.1f s\n", sum.age_s);
-        else if (ages != NULL)
-            printf("\n");
-        else
-            printf("; ages are not known: %s\n", client->message);
+        print_sum(client, &sum, ages != NULL);
     }
     json_decref(ages);
     table_end(&table);

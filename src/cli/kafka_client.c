@@ -22,8 +22,7 @@ enum {
     API_VERSIONS_VERSION = 0, /* every broker answers it */
     METADATA_VERSION_MAX = 12,
     FIND_COORDINATOR_VERSION_MAX = 3,
-    COORDINATOR_TRIES = 40, /* a new cluster makes its first coordinator within a moment */
-    COORDINATOR_PAUSE_MS = 250,
+    PAUSE_MS = 250, /* a new cluster makes its first coordinator within a moment */
     PORT_MAX = 65535,
 };
 
@@ -307,18 +306,27 @@ static enum err ask_coordinator(struct kafka_client *client, struct bytes group_
     return err == ERR_OK ? err_from_wire(response->error_code) : err;
 }
 
+bool kafka_client_asks_again(struct kafka_client *client, enum err err, int64_t began_ns)
+{
+    if (err != ERR_COORDINATOR_LOAD_IN_PROGRESS && err != ERR_COORDINATOR_NOT_AVAILABLE && err != ERR_NOT_COORDINATOR &&
+        err != ERR_UNSTABLE_OFFSET_COMMIT)
+        return false;
+    if (clock_mono_ns(client->clock) - began_ns >= client->timeout_ms * NS_PER_MS)
+        return false;
+    clock_sleep_ms(PAUSE_MS);
+    return true;
+}
+
 enum err kafka_client_coordinator(struct kafka_client *client, struct bytes group_id, int32_t *node_id)
 {
+    int64_t began_ns = clock_mono_ns(client->clock);
     struct find_coordinator_response response;
     enum err err = ERR_OK;
 
     client->message[0] = '\0';
-    for (int i = 0; i < COORDINATOR_TRIES; i++) {
+    do
         err = ask_coordinator(client, group_id, &response);
-        if (err != ERR_COORDINATOR_NOT_AVAILABLE && err != ERR_COORDINATOR_LOAD_IN_PROGRESS)
-            break;
-        clock_sleep_ms(COORDINATOR_PAUSE_MS);
-    }
+    while (kafka_client_asks_again(client, err, began_ns));
     if (err != ERR_OK)
         return client->message[0] != '\0' ? err : kafka_client_refused(client, err, "the group's coordinator");
     *node_id = response.node_id;

@@ -8,6 +8,7 @@
 #ifndef OTTLA_CLI_KAFKA_CLIENT_H
 #define OTTLA_CLI_KAFKA_CLIENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/arena.h"
@@ -65,7 +66,12 @@ int16_t kafka_version(struct kafka_client *client, int32_t node_id, const struct
 /* Asks for topics (NULL: none; names), and learns the nodes. */
 MUST_CHECK enum err kafka_client_metadata(struct kafka_client *client, const struct bytes *topics, uint32_t count,
                                           struct metadata_response *response);
-/* The node that coordinates the group; waits a moment for one that is being made. */
+/*
+ * Whether a coordinator is to be asked again, found anew: it loads, moves or is being made, and since began_ns (of the
+ * client's clock, monotonic) less than the client's timeout has gone by. A moment has passed then.
+ */
+bool kafka_client_asks_again(struct kafka_client *client, enum err err, int64_t began_ns);
+/* The node that coordinates the group; as patient as kafka_client_asks_again. */
 MUST_CHECK enum err kafka_client_coordinator(struct kafka_client *client, struct bytes group_id, int32_t *node_id);
 /* NULL: not known. */
 const struct net_address *kafka_client_address(struct kafka_client *client, int32_t node_id);

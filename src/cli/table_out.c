@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/json_text.h"
 #include "base/mem.h"
+#include "cli/terminal.h"
 
 enum { TABLE_BYTES_MAX = 512 * 1024 * 1024, CELLS_FIRST = 64, COLUMNS_MAX = 16, GAP = 2, JSON_INDENT_WIDTH = 2 };
 
@@ -39,9 +40,6 @@ void table_bytes(struct table *table, struct bytes text)
         table->cut = true;
         return;
     }
-    for (size_t i = 0; i < cell.text.size; i++)
-        if (cell.text.data[i] < ' ' || cell.text.data[i] == 0x7f)
-            ((uint8_t *)(uintptr_t)cell.text.data)[i] = '?';
     add(table, cell);
 }
 
@@ -98,7 +96,7 @@ static void print_cell(struct bytes text, size_t width, bool right, bool last, F
 
     if (right)
         fprintf(to, "%*s", (int)pad, "");
-    fprintf(to, "%.*s", BYTES_PRINTF(text));
+    terminal_print(text, to);
     if (!last)
         fprintf(to, "%*s", (int)(right ? 0 : pad) + GAP, "");
 }

@@ -128,7 +128,8 @@ static json_t *lag_json(struct making *to, const struct group_query *query, stru
     for (uint32_t i = 0; i < query->partition_count; i++) {
         const struct group_query_partition *from = &query->partitions[i];
         json_t *row = json_object();
-        double age_s = from->next_ms < 0 || from->next_ms > now_ms ? 0 : (double)(now_ms - from->next_ms) / MS_PER_S;
+        bool has_age = from->lag == 0 || from->next_ms >= 0;
+        double age_s = from->lag == 0 || from->next_ms > now_ms ? 0 : (double)(now_ms - from->next_ms) / MS_PER_S;
 
         set(to, row, "topic", json_text(from->topic));
         set(to, row, "partition", json_integer(from->index));
@@ -139,12 +140,12 @@ static json_t *lag_json(struct making *to, const struct group_query *query, stru
         set(to, row, "end", json_known(from->end));
         set(to, row, "lag", json_known(from->lag));
         /* Nothing unread has no age; what has no time (a record before 0.10) has none that is known. */
-        set(to, row, "age_s", from->lag == 0 ? json_real(0) : from->next_ms < 0 ? json_null() : json_real(age_s));
+        set(to, row, "age_s", has_age ? json_real(age_s) : json_null());
         if (from->err != ERR_OK)
             set(to, row, "error", json_string(err_name(from->err)));
         add(to, rows, row);
         lag += from->lag > 0 ? from->lag : 0;
-        if (from->lag >= 0 && age_s > oldest_s)
+        if (from->lag >= 0 && has_age && age_s > oldest_s)
             oldest_s = age_s;
     }
     set(to, object, "group", json_text(group_id));

@@ -34,6 +34,7 @@ START_TEST(rows_of_all_kinds)
     table_show_json(table_json(&table), to);
     fclose(to);
     json = strstr(text, "\"lag\": 12345");
+    ck_assert_ptr_nonnull(strstr(text, "\\u001B[31m")); /* programs get what it is */
     ck_assert(json != NULL && strstr(json, "\"note\": null") != NULL && strstr(json, "\"age_s\": null") != NULL);
     table_end(&table);
 }
