@@ -19,7 +19,6 @@ void consumer_loaded(struct group *group, struct step *step)
     uint32_t cursor = 0;
     void *value = NULL;
 
-    consumer->topics_version = step->topics->version;
     while (map_next(&consumer->members, &cursor, NULL, &value)) {
         struct consumer_member *member = value;
 
@@ -47,12 +46,6 @@ void consumer_unload(struct group *group, struct step *step, enum err why)
     consumer_free(consumer);
     group->consumer = NULL;
     group->kind = GROUP_CLASSIC;
-}
-
-void consumer_topics_changed(struct group *group, struct step *step)
-{
-    group->consumer->refresh = true;
-    group->consumer->topics_version = step->topics->version;
 }
 
 struct bytes consumer_state_name(const struct consumer_group *consumer)

@@ -28,8 +28,6 @@ MUST_CHECK enum err consumer_write_tombstones(struct group *group, struct step *
 size_t consumer_tombstones_bytes(const struct consumer_group *consumer); /* of the step's room, at most */
 /* The timer of groups whose expressions are being resolved. */
 void consumer_regex_fired(struct loop_timer *timer);
-/* The metadata is another: what is subscribed may have changed. */
-void consumer_topics_changed(struct group *group, struct step *step);
 
 struct bytes consumer_state_name(const struct consumer_group *consumer);
 bool consumer_has_members(const struct consumer_group *consumer);

@@ -303,7 +303,7 @@ static enum err go_on(struct join *join, bool is_new)
         return err;
     epoch = consumer->epoch;
     asked = join->names_changed || join->regex_changed;
-    if (asked || consumer->refresh)
+    if (asked || consumer_must_refresh(consumer))
         err = consumer_bump(consumer, join->step, asked);
     if (err == ERR_OK && consumer->epoch != epoch)
         consumer_rebalance_begin(consumer, join->step,

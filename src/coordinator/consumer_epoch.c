@@ -139,6 +139,11 @@ static enum err write_metadata_gone(struct consumer_group *consumer, struct step
                       &consumer_group_partition_metadata_value_message, 0, NULL);
 }
 
+bool consumer_must_refresh(const struct consumer_group *consumer)
+{
+    return consumer->topics_seen != consumer->group->groups->topics_changes;
+}
+
 enum err consumer_bump(struct consumer_group *consumer, struct step *step, bool asked)
 {
     int64_t hash = 0;
@@ -150,6 +155,6 @@ enum err consumer_bump(struct consumer_group *consumer, struct step *step, bool 
         err = consumer_write_epoch(consumer, step, consumer_next_epoch(consumer), hash);
     if (err != ERR_OK)
         return err;
-    consumer->refresh = false;
+    consumer->topics_seen = consumer->group->groups->topics_changes;
     return consumer->has_metadata ? write_metadata_gone(consumer, step) : ERR_OK;
 }

@@ -318,7 +318,7 @@ static bool refuse_too_large(struct beat *beat)
     size_t bytes = 0;
     size_t room = step_room(beat->step);
 
-    if (beat->member != NULL && !consumer->refresh && consumer->target_epoch >= consumer->epoch &&
+    if (beat->member != NULL && !consumer_must_refresh(consumer) && consumer->target_epoch >= consumer->epoch &&
         consumer_about_equal(&beat->member->about, &beat->about))
         return false; /* as nearly all are: at most its own assignment is another */
     bytes = consumer_join_bytes(consumer, beat->step, beat->member_id, &beat->about, known, beat->replaced != NULL);
@@ -481,7 +481,7 @@ static enum err go(struct beat *beat)
     if (err != ERR_OK)
         return err;
     epoch = beat->consumer->epoch;
-    if (names_changed || beat->regex_resolved || beat->assignor_changed || beat->consumer->refresh)
+    if (names_changed || beat->regex_resolved || beat->assignor_changed || consumer_must_refresh(beat->consumer))
         err =
             consumer_bump(beat->consumer, beat->step, names_changed || beat->regex_resolved || beat->assignor_changed);
     if (err == ERR_OK && (beat->consumer->epoch != epoch || beat->upgraded))

@@ -124,10 +124,9 @@ struct consumer_group {
     bool has_target;      /* record 6 stands */
     bool has_metadata;    /* record 4 stands: of brokers before 4.1 */
     /* Not durable. */
-    bool refresh;             /* the metadata may be another since the hash was computed */
+    uint64_t topics_seen;     /* groups.topics_changes when the hash was computed; 0: never */
     bool rebalancing;         /* the history has one open */
     uint32_t unsettled;       /* place in members where one was found last that is not reconciled */
-    int64_t topics_version;   /* of the metadata that brought the last change of topics */
     struct regex_task *regex; /* NULL: none is under way */
 };
 
@@ -188,6 +187,8 @@ size_t consumer_expression_bytes(const struct consumer_group_regular_expression_
                                  const struct consumer_group_regular_expression_value *value);
 
 /* consumer_epoch.c */
+/* The metadata may be another since the hash was computed. */
+bool consumer_must_refresh(const struct consumer_group *consumer);
 /* Of the topics subscribed to now. */
 MUST_CHECK enum err consumer_hash(struct consumer_group *consumer, const struct step *step, int64_t *hash);
 /* Epochs only rise. A record may hold the last there is, though nothing counts that far: there they stay, and the group

@@ -370,7 +370,7 @@ static bool is_due(const struct consumer_group *consumer, const struct step *ste
     }
     if (!any || !step_has_passed(step, last_ms, CONSUMER_REGEX_INTERVAL_MS + 1))
         return false;
-    return unresolved || version < consumer->topics_version ||
+    return unresolved || version < consumer->group->groups->topics_version ||
            step_has_passed(step, last_ms, consumer->group->groups->settings->regex_refresh_ms + 1);
 }
 

@@ -20,8 +20,6 @@ static enum err make_consumer(struct group *group)
     consumer->group = group;
     consumer->epoch = CONSUMER_EPOCH_FIRST;
     consumer->target_epoch = CONSUMER_EPOCH_FIRST;
-    consumer->refresh = true;
-    consumer->topics_version = INT64_MIN;
     map_init(&consumer->members, seed, CONSUMER_MEMBERS_MAX);
     map_init(&consumer->instances, seed, CONSUMER_MEMBERS_MAX);
     map_init(&consumer->names, seed, CONSUMER_MEMBERS_MAX);

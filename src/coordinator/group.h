@@ -52,7 +52,10 @@ struct groups {
     bool ticking;                   /* it is a tick */
     struct loop_timer expire_timer; /* offsets.retention.check.interval.ms, or sooner where a step left something */
     struct offsets_sweep sweep;
-    struct list resolving;         /* groups whose expressions are being resolved: the next turn is the first one's */
+    uint64_t topics_changes; /* of which each group of members sees by itself whether it has seen them: nobody walks
+                                over all for that */
+    int64_t topics_version;  /* of the metadata that brought the last of them */
+    struct list resolving;   /* groups whose expressions are being resolved: the next turn is the first one's */
     struct loop_timer regex_timer; /* armed while there are any (consumer_regex.c) */
     uint32_t regex_cost;           /* of what this tick, or the last, did for them (topic_regex.h) */
     struct list pending;           /* member ids handed out and not used yet, oldest first (classic_pending.c) */

@@ -36,6 +36,7 @@ enum err groups_new(const struct groups_spec *spec, struct groups **groups)
     made->log = spec->log;
     made->seed = spec->seed;
     made->partition = spec->partition;
+    made->topics_changes = 1;
     made->expire_timer.fired = offsets_sweep_fired;
     made->regex_timer.fired = consumer_regex_fired;
     list_init(&made->all);
@@ -220,6 +221,7 @@ void groups_loaded(struct groups *groups, struct step *step)
     void *value = NULL;
 
     step_is(groups, step);
+    groups->topics_version = step->topics->version;
     while (map_next(&groups->by_id, &cursor, NULL, &value)) {
         struct group *group = value;
 
@@ -327,16 +329,9 @@ void groups_tick(struct groups *groups, struct step *step)
 void groups_topics_changed(struct groups *groups, struct step *step, const struct group_topic *deleted,
                            uint32_t deleted_count)
 {
-    uint32_t cursor = 0;
-    void *value = NULL;
-
     step_is(groups, step);
+    groups->topics_changes++;
+    groups->topics_version = step->topics->version;
     offsets_topics_deleted(groups, step, deleted, deleted_count);
-    while (step->err == ERR_OK && map_next(&groups->by_id, &cursor, NULL, &value)) {
-        struct group *group = value;
-
-        if (group->kind == GROUP_CONSUMER)
-            consumer_topics_changed(group, step);
-    }
     groups->step = NULL;
 }

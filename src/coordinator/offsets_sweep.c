@@ -288,8 +288,9 @@ void offsets_topics_deleted(struct groups *groups, struct step *step, const stru
         gone->name = bytes_of(name, topics[i].name.size);
         list_add_last(&groups->gone_topics, &gone->node);
     }
+    /* Not in this step: all coordinators of the node are told in one turn of their loop. */
     if (!list_is_empty(&groups->gone_topics))
-        go_on(groups, step);
+        group_timer_start(groups, &groups->expire_timer, step->now_ns);
 }
 
 void offsets_unload(struct groups *groups)

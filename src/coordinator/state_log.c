@@ -17,6 +17,7 @@ void state_logs_init(struct state_logs *logs)
     logs->scratch_size = 0;
     logs->scratch_room = 0;
     logs->lines = (struct log_rate){0};
+    logs->ticked_ns = INT64_MIN;
 }
 
 void state_logs_deinit(struct state_logs *logs)
@@ -319,18 +320,34 @@ void state_log_step(struct state_log *log, state_step_fn *run, void *argument)
     state_log_leave(log);
 }
 
+/* How many of the loop's logs have had a tick in this turn. */
+static uint32_t ticks_of_turn(const struct state_logs *logs)
+{
+    return logs->ticked_ns == loop_now_ns(logs->loop) ? logs->ticks : 0;
+}
+
 static void tick(void *state, struct step *step, void *argument)
 {
     struct state_log *log = argument;
 
+    log->logs->ticks = ticks_of_turn(log->logs) + 1;
+    log->logs->ticked_ns = step->now_ns;
     log->ticked_ns = step->now_ns;
     log->kind->tick(state, step);
 }
 
+/* Each tick is bounded, but many logs of one loop may be due at once: those of every coordinator, where a topic is
+ * deleted. They take turns: who finds that another has had this one comes with the next. */
 static void is_due(struct loop_timer *timer)
 {
     struct state_log *log = LIST_ENTRY(timer, struct state_log, due_timer);
+    struct state_logs *logs = log->logs;
+    int64_t now_ns = loop_now_ns(logs->loop);
 
+    if (ticks_of_turn(logs) > 0) {
+        loop_timer_start(logs->loop, timer, now_ns + 1);
+        return;
+    }
     state_log_step(log, tick, log);
 }
 
@@ -342,7 +359,8 @@ static bool is_due_before_who_asks(const struct state_log *log)
     int64_t now_ns = loop_now_ns(log->logs->loop);
     int64_t due_ns = log->kind->due_ns(log->of_kind);
 
-    return due_ns <= now_ns && now_ns - due_ns <= STATE_LOG_PUNCTUAL_NS && log->ticked_ns != now_ns;
+    return due_ns <= now_ns && now_ns - due_ns <= STATE_LOG_PUNCTUAL_NS && log->ticked_ns != now_ns &&
+           ticks_of_turn(log->logs) < STATE_LOG_ASKED_TICKS_MAX;
 }
 
 static enum err check(const struct state_log *log)

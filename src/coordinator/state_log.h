@@ -13,6 +13,7 @@
  *           passed all that they saw, for commit_timeout_ms at most.
  * Failure   a step that fails, or an append: the state is thrown away, whoever waits is answered, and the log is loaded
  *           anew, at first at once. What other steps had written before is still appended, and answered truthfully.
+ * Turns     of the logs of one loop one has its tick in a turn of it: a tick is bounded, their number is not.
  * Limits    state_log_check refuses while STATE_LOG_PENDING_BYTES_MAX are on their way; STATE_LOG_IN_FLIGHT_MAX batches
  *           are given to the partition at a time, further steps wait in larger ones.
  * Threads   the partition's home reactor.
@@ -36,6 +37,7 @@ enum {
     STATE_LOG_LOADS_MAX = 2,                        /* of one loop at a time: each holds a piece of a log */
     STATE_LOG_RETRY_MS_MIN = 100, /* of a load after the first failure was tried at once; doubled up to the next */
     STATE_LOG_RETRY_MS_MAX = 10000,
+    STATE_LOG_ASKED_TICKS_MAX = 4, /* of a loop's logs in one turn, because somebody asks; else their timers do it */
     STATE_LOG_PUNCTUAL_NS = 50 * 1000 * 1000, /* overdue by more: we slept, and hear everybody before time is up */
 };
 
@@ -78,6 +80,8 @@ struct state_logs {
     uint8_t *scratch; /* the records of the step under way */
     size_t scratch_size, scratch_room;
     struct log_rate lines;
+    int64_t ticked_ns; /* the last turn of the loop that some of them had a tick in */
+    uint32_t ticks;    /* of that turn */
 };
 
 /* After the fields above its own are set. */

@@ -372,6 +372,7 @@ START_TEST(deleted_topics_and_offsets)
     delete_offset("nobody", "t", 0);
     world_say(&world, "a topic goes, and with it what was committed, in every group");
     world_topic(&world, "t", 0);
+    world_advance(&world, 0);
     (void)fetch("g", FETCH_VERSION, NULL, 0);
     (void)fetch("h", FETCH_VERSION, NULL, 0);
     world_say(&world, "DeleteGroups");

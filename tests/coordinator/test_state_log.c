@@ -571,6 +571,94 @@ START_TEST(who_slept_hears_everybody_first)
 }
 END_TEST
 
+/* A state that is due once, and notes when it had its tick. */
+struct alarm {
+    struct state_log *log;
+    int64_t due_ns, ticked_ns;
+};
+
+static enum err alarm_make(void *context, void **state)
+{
+    *state = context;
+    return ERR_OK;
+}
+
+static void alarm_free(void *state)
+{
+    (void)state;
+}
+
+static enum err alarm_replay(void *state, int64_t producer_id, struct bytes key, struct bytes value)
+{
+    (void)state, (void)producer_id, (void)key, (void)value;
+    return ERR_OK;
+}
+
+static void alarm_step(void *state, struct step *step)
+{
+    (void)state, (void)step;
+}
+
+static void alarm_unload(void *state, struct step *step, enum err why)
+{
+    (void)state, (void)step, (void)why;
+}
+
+static int64_t alarm_due_ns(const void *state)
+{
+    return ((const struct alarm *)state)->due_ns;
+}
+
+static void alarm_tick(void *state, struct step *step)
+{
+    struct alarm *alarm = state;
+
+    ck_assert_int_le(alarm->due_ns, step->now_ns);
+    alarm->due_ns = INT64_MAX;
+    alarm->ticked_ns = step->now_ns;
+}
+
+/* Rule: of the logs of one loop one has its tick in a turn; the others come with the next turns, each once. */
+START_TEST(ticks_take_turns)
+{
+    enum { ALARMS = 50 };
+    static const struct state_kind kind = {.name = "alarm",
+                                           .make = alarm_make,
+                                           .free = alarm_free,
+                                           .replay = alarm_replay,
+                                           .loaded = alarm_step,
+                                           .unload = alarm_unload,
+                                           .due_ns = alarm_due_ns,
+                                           .tick = alarm_tick};
+    static struct alarm alarms[ALARMS];
+    int64_t due_ns = 0;
+
+    begin(12);
+    open_all();
+    run_until_active();
+    due_ns = world.sim.mono_ns + INT64_C(1000000000);
+    for (int i = 0; i < ALARMS; i++) {
+        alarms[i] = (struct alarm){.due_ns = due_ns};
+        ck_assert_int_eq(state_log_new(&logs, &kind, &alarms[i], partition, &alarms[i].log), ERR_OK);
+    }
+    world_pass(&world, INT64_C(999000000));
+    for (int i = 0; i < ALARMS; i++)
+        ck_assert_int_eq(state_log_check(alarms[i].log), ERR_OK);
+    world_pass(&world, INT64_C(2000000));
+    for (int i = 0; i < ALARMS; i++) {
+        ck_assert_int_ge(alarms[i].ticked_ns, due_ns);
+        for (int j = 0; j < i; j++)
+            ck_assert_int_ne(alarms[i].ticked_ns, alarms[j].ticked_ns);
+    }
+    for (int i = 0; i < ALARMS; i++) {
+        closed = false;
+        state_log_close(alarms[i].log, ERR_NOT_COORDINATOR, is_closed, NULL);
+        world_run(&world, &closed);
+    }
+    end();
+}
+END_TEST
+
 struct produced {
     struct partition_append op;
     bool done;
@@ -876,7 +964,7 @@ END_TEST
 
 RUN_TESTS("state_log", what_is_answered_is_read_again, one_turn_is_one_batch, lingers_as_long_as_is_said,
           steps_are_whole_in_a_batch, a_step_too_large_fails_alone, a_failed_append_loads_anew, late_commits_are_told,
-          unknown_versions_fail_the_load, time_passes, what_is_due_comes_before_who_asks,
+          unknown_versions_fail_the_load, time_passes, ticks_take_turns, what_is_due_comes_before_who_asks,
           who_slept_hears_everybody_first, transactions_and_codecs_are_replayed, steps_in_transactions,
           a_long_log_is_loaded_in_turns, closing_answers_everybody, the_partition_goes, a_bound_of_pending_bytes,
           whatever_dies, whatever_fails_once)
