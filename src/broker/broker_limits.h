@@ -17,10 +17,16 @@ enum {
     REPLY_BYTES_FREE = 1024 * 1024, /* a reply of so much may stay until its client has taken it; more is charged */
     SCATTER_ARENA_BYTES_MAX = 128 * 1024 * 1024, /* of one home's part: a compressed batch is opened in it, and one over
                                                     that is refused */
-    LOG_DIRS_PART_BYTES_MAX = 64 * 1024 * 1024,  /* that one home tells of its partitions: a million of them; the
-                                                    connection is closed */
-    FETCH_RESULT_BYTES_MAX = 4 * 1024 * 1024,    /* that one home copies for a fetch; the rest are file ranges, and what
-                                                    finds no room comes with a later fetch */
+    /* Questions to group coordinators that one home begins in one turn, and what their answers may have taken of memory
+     * until then: either is some 0.6 ms. The others come with the next turns. */
+    SCATTER_TURN_OPS = 256,
+    SCATTER_TURN_BYTES = 128 * 1024,
+    REPLY_TURN_BYTES = 128 * 1024, /* of what a reply is made of: more is put together and encoded on an I/O thread,
+                                      where that is said to be possible (request_reply_made); some 0.5 ms */
+    LOG_DIRS_PART_BYTES_MAX = 64 * 1024 * 1024, /* that one home tells of its partitions: a million of them; the
+                                                   connection is closed */
+    FETCH_RESULT_BYTES_MAX = 4 * 1024 * 1024,   /* that one home copies for a fetch; the rest are file ranges, and what
+                                                   finds no room comes with a later fetch */
     FETCH_PARTITIONS_MAX = 100 * 1000, /* of one session: what a frame can hold is more than anyone follows. Refused */
     DESCRIBE_TURN_RESOURCES = 16,      /* of DescribeConfigs, in one turn of its loop: a few milliseconds */
     LEADER_IDS_MAX = 64,               /* named in one reply; further ones go without an address: it is a hint */

@@ -22,11 +22,21 @@ static void start(struct scatter_op *op, struct partition *partition)
     group_coordinators_ask(op->part->home, shard_hosted(op->part->home, op->topic_id, op->index), &part->ask);
 }
 
+/* What the coordinators answered stays until the reply has left, and counts as long. */
 static void all_done(struct scatter *scatter)
 {
     struct group_call *call = scatter->user;
 
-    call->done(call);
+    call->held_bytes = scatter_held_bytes(scatter);
+    if (request_reserve(call->request, call->held_bytes) == ERR_OK)
+        call->done(call);
+    else
+        request_close(call->request, "no memory for the answers of coordinators");
+}
+
+void group_call_reply(const struct group_call *call, void *(*response)(struct request *request))
+{
+    request_reply_made(call->request, call->held_bytes + call->request->arena.held_bytes, response);
 }
 
 struct group_call *group_call_new(struct request *request, void (*done)(struct group_call *call), void *user)
@@ -42,6 +52,7 @@ struct group_call *group_call_new(struct request *request, void (*done)(struct g
         return NULL;
     if (request->image != NULL)
         call->topic = image_topic_by_name(request->image, group_topic_name);
+    call->scatter->in_turns = true;
     call->done = done;
     call->user = user;
     return call;
@@ -123,4 +134,18 @@ bool group_call_may_describe_topic(const struct group_op *op, struct bytes topic
     const struct group_call *call = op->user;
 
     return request_may(call->request, MAY_DESCRIBE, ON_TOPIC, topic);
+}
+
+bool group_call_may_describe_group(const struct group_op *op, struct bytes group_id)
+{
+    const struct group_call *call = op->user;
+
+    return request_may(call->request, MAY_DESCRIBE, ON_GROUP, group_id);
+}
+
+struct group_call *group_call_of(const struct request *request)
+{
+    const struct scatter *scatter = request->user;
+
+    return scatter->user;
 }

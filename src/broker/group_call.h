@@ -3,6 +3,7 @@
  *
  *   group_call_new -> group_call_add ... -> group_call_run -> (the coordinators) -> done
  *
+ * Turns    many parts are asked in several turns of their home's loop (scatter.h).
  * Errors   of a part: what the coordinator said (ERR_OK: its response is filled in), or why there is none here.
  * Threads  the request's shard; the operations are their coordinators' meanwhile.
  */
@@ -23,8 +24,9 @@ struct group_call {
     struct scatter *scatter;
     const struct image_topic *topic; /* __consumer_offsets; NULL: there is none */
     struct bytes client_host;
-    /* All are decided. */
+    /* All are decided, and what they answered is counted: where there is no memory for it, the connection is closed. */
     void (*done)(struct group_call *call);
+    size_t held_bytes; /* by the answers */
     void *user;
 };
 
@@ -50,10 +52,15 @@ struct group_part **group_call_add_each(struct group_call *call, enum group_ask 
 /* Of one of these: ERR_GROUP_AUTHORIZATION_FAILED where it is NULL. */
 enum err group_part_err(const struct group_part *part);
 void group_call_run(struct group_call *call);
+/* Once all are decided: as request_reply_made. */
+void group_call_reply(const struct group_call *call, void *(*response)(struct request *request));
 
 /* What the principal may do to the topic of that id. One that nobody knows is the coordinator's to refuse. */
 MUST_CHECK bool group_call_may_topic_id(const struct request *request, enum operation operation, struct uuid topic_id);
+/* The call that a request is answered by, from scatter_new on. */
+struct group_call *group_call_of(const struct request *request);
 /* For group_op.may_describe_topic: what the request's principal may. */
 bool group_call_may_describe_topic(const struct group_op *op, struct bytes topic);
+bool group_call_may_describe_group(const struct group_op *op, struct bytes group_id);
 
 #endif

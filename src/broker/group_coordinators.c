@@ -158,6 +158,7 @@ void group_coordinators_init(struct shard_groups *groups, struct shard *shard)
 
     *groups = (struct shard_groups){.shard = shard};
     list_init(&groups->coordinators);
+    list_init(&groups->lists_waiting);
     group_topics_image_init(&groups->topics);
     groups->logs = (struct state_logs){
         .loop = shard->loop,

@@ -24,6 +24,10 @@ struct shard_groups {
     struct list coordinators;     /* of struct group_coordinator */
     struct metadata_call *making; /* the topic, on its way; NULL: nobody asked, or it is answered */
     bool stopping;
+    /* ListGroups by connections of this shard (handle_group_admin.c). */
+    bool lists;                /* one is under way */
+    struct list lists_waiting; /* for it, in order */
+    struct loop_task list_next;
 };
 
 void group_coordinators_init(struct shard_groups *groups, struct shard *shard);

@@ -4,9 +4,9 @@
  *
  *   group_query_new -> group_query_run -> (the homes) -> done -> group_query_free
  *
- * Limits   GROUP_QUERY_BYTES_MAX of answers; of a group's partitions GROUP_QUERY_FINDS_MAX at once have their oldest
- *          unread record looked up in each shard, since each look-up is a job.
- * Threads  the loop that asks; done runs there. The node's loops run until it is done.
+ * Limits   GROUP_QUERY_BYTES_MAX of answers that one shard gives, else ERR_NOMEM: some 400,000 groups of it; of a
+ * group's partitions GROUP_QUERY_FINDS_MAX at once have their oldest unread record looked up in each shard, since each
+ * look-up is a job. Threads  the loop that asks; done runs there. The node's loops run until it is done.
  */
 #ifndef OTTLA_BROKER_GROUP_QUERY_H
 #define OTTLA_BROKER_GROUP_QUERY_H
@@ -15,9 +15,9 @@
 #include "base/bytes.h"
 #include "base/loop.h"
 #include "coordinator/group_history.h"
+#include "coordinator/group_list.h"
 #include "protocol/gen/consumer_group_describe.h"
 #include "protocol/gen/describe_groups.h"
-#include "protocol/gen/list_groups.h"
 
 struct broker;
 struct group_query;

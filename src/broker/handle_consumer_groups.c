@@ -126,13 +126,18 @@ static void fill(struct description *description, uint32_t i)
     hide(request, out);
 }
 
-static void described(struct group_call *call)
+static void *fill_all(struct request *request)
 {
-    struct description *description = call->user;
+    struct description *description = group_call_of(request)->user;
 
     for (uint32_t i = 0; i < description->out.groups_count; i++)
         fill(description, i);
-    request_reply(description->request, &description->out);
+    return &description->out;
+}
+
+static void described(struct group_call *call)
+{
+    group_call_reply(call, fill_all);
 }
 
 void handle_consumer_group_describe(struct request *request, void *body)

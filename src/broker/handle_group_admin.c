@@ -2,9 +2,9 @@
 #include "broker/broker_internal.h"
 #include "broker/group_call.h"
 #include "broker/handlers.h"
+#include "coordinator/group_list.h"
 #include "protocol/gen/delete_groups.h"
 #include "protocol/gen/describe_groups.h"
-#include "protocol/gen/list_groups.h"
 
 static const struct bytes cluster_name = {(const uint8_t *)"kafka-cluster", sizeof("kafka-cluster") - 1};
 
@@ -15,7 +15,6 @@ struct inquiry {
     struct group_part **parts;
     uint32_t count;
     union {
-        struct list_groups_response list;
         struct describe_groups_response describe;
         struct delete_groups_response deletion;
     } out;
@@ -55,10 +54,26 @@ static bool inquire(struct inquiry *inquiry, void (*done)(struct group_call *cal
 
 /* ---- ListGroups ---- */
 
-static enum err list_error(const struct inquiry *inquiry)
+/* One under way. What the coordinators tell is as much as a tenth of what all groups take, and is counted only when it
+ * is complete: so of the connections of a shard one is answered at a time, the others wait for it. */
+struct listing {
+    struct request *request;
+    const struct list_groups_request *in;
+    struct list_node node; /* in those that wait */
+    struct group_part **parts;
+    uint32_t count;
+    struct list_groups_response out;
+};
+
+static struct listing *listing_of(const struct request *request)
 {
-    for (uint32_t i = 0; i < inquiry->count; i++) {
-        enum err err = inquiry->parts[i]->err;
+    return group_call_of(request)->user;
+}
+
+static enum err list_error(const struct listing *listing)
+{
+    for (uint32_t i = 0; i < listing->count; i++) {
+        enum err err = listing->parts[i]->err;
 
         if (err != ERR_OK && err != ERR_NOT_COORDINATOR) /* that one's groups are told of elsewhere */
             return err;
@@ -66,64 +81,119 @@ static enum err list_error(const struct inquiry *inquiry)
     return ERR_OK;
 }
 
-static void listed(struct group_call *call)
+static void *put_lists_together(struct request *request)
 {
-    struct inquiry *inquiry = call->user;
-    struct request *request = inquiry->request;
-    struct list_groups_response *out = &inquiry->out.list;
-    const struct list_groups_response *of = NULL;
-    bool all = request_may(request, MAY_DESCRIBE, ON_CLUSTER, cluster_name);
+    const struct listing *listing = listing_of(request);
+    struct list_groups_response *out = &listing_of(request)->out;
     uint32_t count = 0;
 
     list_groups_response_init(out);
-    out->error_code = err_wire(list_error(inquiry));
-    for (uint32_t i = 0; i < inquiry->count; i++) {
-        of = inquiry->parts[i]->ask.response;
-        count += inquiry->parts[i]->err == ERR_OK ? of->groups_count : 0;
-    }
-    if (out->error_code != 0)
-        count = 0;
+    out->error_code = err_wire(list_error(listing));
+    for (uint32_t i = 0; i < listing->count && out->error_code == 0; i++)
+        if (listing->parts[i]->err == ERR_OK)
+            count += ((const struct group_list_reply *)listing->parts[i]->ask.response)->count;
     out->groups = request_array(request, count, sizeof(*out->groups));
-    if (out->groups == NULL) {
+    if (out->groups == NULL)
+        return NULL;
+    for (uint32_t i = 0; i < listing->count && count > 0; i++) {
+        const struct group_list_reply *reply = listing->parts[i]->ask.response;
+
+        if (listing->parts[i]->err != ERR_OK)
+            continue;
+        group_list_copy(reply, &out->groups[out->groups_count]);
+        out->groups_count += reply->count;
+    }
+    return out;
+}
+
+static void listed(struct group_call *call)
+{
+    group_call_reply(call, put_lists_together);
+}
+
+/* Asks every coordinator of this node; false without memory. */
+static bool list(struct listing *listing)
+{
+    struct request *request = listing->request;
+    struct group_call *call = group_call_new(request, listed, listing);
+    uint32_t count = call == NULL || call->topic == NULL ? 0 : call->topic->partition_count;
+    struct group_list_reply *replies = request_array(request, count, sizeof(*replies));
+    bool all = request_may(request, MAY_DESCRIBE, ON_CLUSTER, cluster_name);
+
+    listing->parts = request_array(request, count, sizeof(struct group_part *));
+    if (call == NULL || replies == NULL || listing->parts == NULL)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        struct group_part *part = NULL;
+
+        if (call->topic->partitions[i]->leader != request->broker->node_id)
+            continue;
+        part = group_call_add_at(call, ASK_LIST_GROUPS, (int32_t)i, listing->in, &replies[i]);
+        if (part == NULL)
+            return false;
+        part->ask.may_describe_group = all ? NULL : group_call_may_describe_group;
+        listing->parts[listing->count++] = part;
+    }
+    group_call_run(call);
+    return true;
+}
+
+static void list_made(struct request *request)
+{
+    struct shard_groups *groups = &request->shard->groups;
+
+    groups->lists = false;
+    if (!list_is_empty(&groups->lists_waiting))
+        loop_defer(request->shard->loop, &groups->list_next);
+}
+
+static void begin_list(struct listing *listing)
+{
+    struct request *request = listing->request;
+
+    request->shard->groups.lists = true;
+    request->made = list_made;
+    if (!list(listing))
+        no_memory(request);
+}
+
+static void begin_next_list(struct loop_task *task)
+{
+    struct shard_groups *groups = LIST_ENTRY(task, struct shard_groups, list_next);
+    struct list_node *node = groups->lists ? NULL : list_take_first(&groups->lists_waiting);
+
+    if (node == NULL) /* another came first, or whoever waited has gone */
+        return;
+    LIST_ENTRY(node, struct listing, node)->request->abandoned = NULL;
+    begin_list(LIST_ENTRY(node, struct listing, node));
+}
+
+static void stop_waiting(struct request *request)
+{
+    list_remove(&((struct listing *)request->user)->node);
+    request_close(request, "the client has gone");
+}
+
+void handle_list_groups(struct request *request, void *body)
+{
+    struct shard_groups *groups = &request->shard->groups;
+    struct listing *listing = arena_alloc(&request->arena, sizeof(*listing));
+
+    if (listing == NULL) {
         no_memory(request);
         return;
     }
-    for (uint32_t i = 0; i < inquiry->count && count > 0; i++) {
-        of = inquiry->parts[i]->ask.response;
-        for (uint32_t j = 0; inquiry->parts[i]->err == ERR_OK && j < of->groups_count; j++)
-            if (all || request_may(request, MAY_DESCRIBE, ON_GROUP, of->groups[j].group_id))
-                out->groups[out->groups_count++] = of->groups[j];
+    listing->request = request;
+    listing->in = body;
+    list_node_init(&listing->node);
+    if (!groups->lists && list_is_empty(&groups->lists_waiting)) {
+        begin_list(listing);
+        return;
     }
-    request_reply(request, out);
-}
-
-/* Every coordinator of this node is asked. */
-void handle_list_groups(struct request *request, void *body)
-{
-    struct group_call *call = group_call_new(request, listed, NULL);
-    uint32_t count = call == NULL || call->topic == NULL ? 0 : call->topic->partition_count;
-    struct inquiry *inquiry = inquiry_new(request, body, count);
-    struct list_groups_response *responses = request_array(request, count, sizeof(*responses));
-
-    if (call == NULL || inquiry == NULL || responses == NULL)
-        goto no_memory;
-    call->user = inquiry;
-    inquiry->parts = request_array(request, count, sizeof(struct group_part *));
-    if (inquiry->parts == NULL)
-        goto no_memory;
-    inquiry->count = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        if (call->topic->partitions[i]->leader != request->broker->node_id)
-            continue;
-        inquiry->parts[inquiry->count] = group_call_add_at(call, ASK_LIST_GROUPS, (int32_t)i, body, &responses[i]);
-        if (inquiry->parts[inquiry->count++] == NULL)
-            goto no_memory;
-    }
-    group_call_run(call);
-    return;
-
-no_memory:
-    no_memory(request);
+    groups->list_next.run = begin_next_list;
+    request->user = listing;
+    request->abandoned = stop_waiting;
+    list_add_last(&groups->lists_waiting, &listing->node);
 }
 
 /* ---- DescribeGroups ---- */
@@ -144,13 +214,18 @@ static void describe_one(struct inquiry *inquiry, uint32_t i)
         out->authorized_operations = request_operations(request, ON_GROUP, in->groups[i]);
 }
 
-static void described(struct group_call *call)
+static void *describe_all(struct request *request)
 {
-    struct inquiry *inquiry = call->user;
+    struct inquiry *inquiry = group_call_of(request)->user;
 
     for (uint32_t i = 0; i < inquiry->count; i++)
         describe_one(inquiry, i);
-    request_reply(inquiry->request, &inquiry->out.describe);
+    return &inquiry->out.describe;
+}
+
+static void described(struct group_call *call)
+{
+    group_call_reply(call, describe_all);
 }
 
 void handle_describe_groups(struct request *request, void *body)
@@ -175,9 +250,9 @@ no_memory:
 
 /* ---- DeleteGroups ---- */
 
-static void deleted(struct group_call *call)
+static void *tell_deleted(struct request *request)
 {
-    struct inquiry *inquiry = call->user;
+    struct inquiry *inquiry = group_call_of(request)->user;
     const struct delete_groups_request *in = inquiry->in;
     struct delete_groups_response *out = &inquiry->out.deletion;
 
@@ -190,7 +265,12 @@ static void deleted(struct group_call *call)
         out->results[i].group_id = in->groups_names[i];
         out->results[i].error_code = err_wire(err);
     }
-    request_reply(inquiry->request, out);
+    return out;
+}
+
+static void deleted(struct group_call *call)
+{
+    group_call_reply(call, tell_deleted);
 }
 
 void handle_delete_groups(struct request *request, void *body)

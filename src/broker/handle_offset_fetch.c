@@ -163,27 +163,27 @@ static bool fill_old(struct request *request, const struct offset_fetch_response
     return true;
 }
 
-static void fetched(struct group_call *call)
+static void *fill(struct request *request)
 {
-    struct offset_fetch *fetch = call->user;
-    struct request *request = fetch->request;
+    struct offset_fetch *fetch = group_call_of(request)->user;
     struct offset_fetch_response *out = &fetch->out;
 
     offset_fetch_response_init(out);
     out->groups = request_array(request, fetch->count, sizeof(*out->groups));
     if (out->groups == NULL)
-        goto no_memory;
+        return NULL;
     out->groups_count = fetch->count;
     for (uint32_t i = 0; i < fetch->count; i++)
         if (!fill_group(request, &fetch->groups[i], &out->groups[i]))
-            goto no_memory;
+            return NULL;
     if (request->header.request_api_version < GROUPS_SINCE && !fill_old(request, &out->groups[0], out))
-        goto no_memory;
-    request_reply(request, out);
-    return;
+        return NULL;
+    return out;
+}
 
-no_memory:
-    request_close(request, "no memory for the reply");
+static void fetched(struct group_call *call)
+{
+    group_call_reply(call, fill);
 }
 
 /* ---- the question ---- */

@@ -11,10 +11,20 @@
 
 enum { WHY_CHARS = 160 }; /* of the line that says why a connection was closed */
 
+static void tell_made(struct request *request)
+{
+    void (*tell)(struct request * request) = request->made;
+
+    request->made = NULL;
+    if (tell != NULL)
+        tell(request);
+}
+
 static void free_request(struct request *request)
 {
     struct client *client = connection_user(request->connection);
 
+    tell_made(request);
     if (client != NULL && request->api->overlaps)
         client->overlapping_bytes -= request->exchange->frame_size;
     if (request->cleanup != NULL)
@@ -98,36 +108,87 @@ void request_charge(struct request *request, enum api_quota kind, uint64_t amoun
         request->throttle_ms = throttle_ms;
 }
 
-void request_reply(struct request *request, void *response)
+/* The outcome is known. */
+static void decide(struct request *request)
 {
-    struct slice *slices = NULL;
-    uint32_t count = 0;
-    enum err err = ERR_OK;
-
     assert(request->state == REQUEST_EXECUTING);
     request->decided_ns = loop_now_ns(request->shard->loop);
     request_charge(request, QUOTA_REQUEST, (uint64_t)(request->decided_ns - request->exchange->started_ns));
-    if (request->throttle_ms > 0) {
+    if (request->throttle_ms > 0)
+        connection_mute(request->connection, request->decided_ns + (int64_t)request->throttle_ms * 1000000);
+}
+
+static void encode(struct request *request, void *response)
+{
+    struct reply *reply = &request->reply;
+
+    if (request->throttle_ms > 0)
         memcpy((uint8_t *)response + request->api->throttle_offset, &request->throttle_ms,
                sizeof(request->throttle_ms));
-        connection_mute(request->connection, request->decided_ns + (int64_t)request->throttle_ms * 1000000);
-    }
+    reply->err =
+        frame_encode_response(request->api->response, request->header.request_api_version,
+                              request->header.correlation_id, response, &request->arena, &reply->slices, &reply->count);
+}
+
+static void leave(struct request *request)
+{
+    struct reply *reply = &request->reply;
+
     loop_event(request->shard->loop, "reply api=a correlation=b", request->api->key, request->header.correlation_id);
-    err = frame_encode_response(request->api->response, request->header.request_api_version,
-                                request->header.correlation_id, response, &request->arena, &slices, &count);
-    if (err == ERR_OK)
-        err = charge_reply(request);
-    if (err != ERR_OK) {
+    if (reply->err == ERR_OK)
+        reply->err = charge_reply(request);
+    if (reply->err != ERR_OK) {
         log_line_rated(&request->broker->log, &request->broker->bad_requests, LOG_ERROR,
                        "reply cannot be encoded or kept api=%s version=%d held_bytes=%zu err=%s", request->api->name,
-                       request->header.request_api_version, request->arena.held_bytes, err_name(err));
+                       request->header.request_api_version, request->arena.held_bytes, err_name(reply->err));
         request_close(request, "reply cannot be encoded");
         return;
     }
+    tell_made(request);
     count_request(request);
     request->state = REQUEST_REPLIED;
     exchange_free_frame(request->exchange); /* what the reply took from it is copied by now */
-    exchange_reply(request->exchange, slices, count, released);
+    exchange_reply(request->exchange, reply->slices, reply->count, released);
+}
+
+void request_reply(struct request *request, void *response)
+{
+    decide(request);
+    encode(request, response);
+    leave(request);
+}
+
+static void make(struct request *request)
+{
+    void *response = request->reply.make(request);
+
+    if (response == NULL)
+        request->reply.err = ERR_NOMEM;
+    else
+        encode(request, response);
+}
+
+static void make_job(struct loop_job *job)
+{
+    make(LIST_ENTRY(job, struct request, reply.job));
+}
+
+static void job_done(struct loop_job *job)
+{
+    leave(LIST_ENTRY(job, struct request, reply.job));
+}
+
+void request_reply_made(struct request *request, size_t bytes, void *(*response)(struct request *request))
+{
+    decide(request);
+    request->reply.make = response;
+    if (bytes > REPLY_TURN_BYTES) {
+        request->reply.job = (struct loop_job){.run = make_job, .done = job_done};
+        loop_submit(request->shard->loop, &request->reply.job);
+        return;
+    }
+    make(request);
+    leave(request);
 }
 
 bool request_may(const struct request *request, enum operation operation, enum resource_type type, struct bytes name)

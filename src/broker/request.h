@@ -32,6 +32,15 @@ enum request_state {
     REQUEST_REPLIED,   /* its bytes are on their way */
 };
 
+/* A reply on its way into bytes. */
+struct reply {
+    struct slice *slices;
+    uint32_t count;
+    enum err err;
+    struct loop_job job;
+    void *(*make)(struct request *request);
+};
+
 struct request {
     enum request_state state;
     struct shard *shard;
@@ -52,9 +61,13 @@ struct request {
     int32_t throttle_ms;  /* goes into the reply; the connection is muted for as long */
     /* Optional; called once when the reply has left, or could not. */
     void (*cleanup)(struct request *request);
+    /* Optional; called once, on its shard, when the reply's bytes are there and counted, or there will be none: what
+     * the request kept others from is free. */
+    void (*made)(struct request *request);
     /* Optional; the client is gone: what the request waits for may be given up. It still has to be ended. */
     void (*abandoned)(struct request *request);
     void *user; /* the handler's */
+    struct reply reply;
 };
 
 /* Frames become requests; called by the shard's connections. */
@@ -64,6 +77,12 @@ bool request_overlaps(struct connection *connection, struct bytes frame);
 /* The one way out: sets the throttle time, encodes at the request's version, hands the bytes over. response: of the
  * type that the API's row writes; may point into the arena and the frame. */
 void request_reply(struct request *request, void *response);
+/*
+ * The same for what is made of much: response puts it together, of what the request holds (its arena, its frame, its
+ * image, what its cleanup frees); NULL: no memory. More than REPLY_TURN_BYTES: on an I/O thread, the encoding too; the
+ * request is its alone meanwhile, whatever becomes of the client. It may ask request_may.
+ */
+void request_reply_made(struct request *request, size_t bytes, void *(*response)(struct request *request));
 /* No reply (Produce with acks=0). */
 void request_finish_silent(struct request *request);
 /* Ends the connection instead of answering; why: a literal for the log line. */
@@ -75,8 +94,8 @@ MUST_CHECK enum err request_reserve(struct request *request, size_t bytes);
 /* Array of count zeroed elements in the arena; NULL over its limit. */
 void *request_array(struct request *request, size_t count, size_t size) MUST_CHECK;
 
-/* Whether the principal may do that. Today everybody may everything; tests put a denying double in its place
- * (struct broker, access). */
+/* On any thread that works for the request. Whether the principal may do that. Today everybody may everything; tests
+ * put a denying double in its place (struct broker, access). */
 MUST_CHECK bool request_may(const struct request *request, enum operation operation, enum resource_type type,
                             struct bytes name);
 /* Charges what the request did to its principal's quota of that kind; the reply then carries how long it has to wait,

@@ -107,23 +107,39 @@ static void deadline(struct loop_timer *timer)
         finish(part);
 }
 
-static void start_part(struct scatter_part *part)
+static void told_on(struct loop_task *task);
+
+/* Begins operations, those of one turn or all. False: there are more. */
+static bool start_some(struct scatter_part *part)
 {
     struct scatter *scatter = part->scatter;
-    struct scatter_op *next = NULL;
+    size_t used_bytes = part->arena.used_bytes;
 
-    part->left = 1; /* ours, likewise */
-    for (struct scatter_op *op = part->first; op != NULL; op = op->next)
-        part->left++;
-    for (struct scatter_op *op = part->first; op != NULL; op = next) {
+    for (uint32_t count = 0; part->next_op != NULL; count++) {
+        struct scatter_op *op = part->next_op;
         struct partition *partition = NULL;
 
-        next = op->next;
+        if (scatter->in_turns &&
+            (count == SCATTER_TURN_OPS || part->arena.used_bytes - used_bytes >= SCATTER_TURN_BYTES))
+            return false;
+        part->next_op = op->next;
         op->err = shard_lookup(part->home, op->topic_id, op->index, &partition);
         if (op->err == ERR_OK)
             scatter->start(op, partition);
         else
             scatter_op_done(op);
+    }
+    return true;
+}
+
+static void start_on(struct scatter_part *part)
+{
+    struct scatter *scatter = part->scatter;
+
+    if (!start_some(part)) {
+        part->message.task.run = told_on;
+        loop_post(part->home->loop, &part->message.task);
+        return;
     }
     part->left--;
     if (part->left == 0) {
@@ -132,6 +148,20 @@ static void start_part(struct scatter_part *part)
         part->timer.fired = deadline;
         loop_timer_start(part->home->loop, &part->timer, scatter->request->deadline_ns);
     }
+}
+
+static void told_on(struct loop_task *task)
+{
+    start_on(LIST_ENTRY(task, struct scatter_part, message.task));
+}
+
+static void start_part(struct scatter_part *part)
+{
+    part->next_op = part->first;
+    part->left = 1; /* ours, likewise */
+    for (struct scatter_op *op = part->first; op != NULL; op = op->next)
+        part->left++;
+    start_on(part);
 }
 
 static void unparked(struct shard_parked *parked)
@@ -174,4 +204,13 @@ void scatter_run(struct scatter *scatter)
     if (local != NULL) /* last: the others work meanwhile */
         start_part(local);
     part_is_back(scatter);
+}
+
+size_t scatter_held_bytes(const struct scatter *scatter)
+{
+    size_t bytes = 0;
+
+    for (const struct scatter_part *part = scatter->parts; part != NULL; part = part->next)
+        bytes += part->arena.held_bytes;
+    return bytes;
 }

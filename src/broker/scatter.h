@@ -1,7 +1,8 @@
 /*
  * scatter: one request's work on many partitions, each done at its home. The request's shard keeps the operations,
  * sends those of each home there in one message, counts the parts home and goes on when all are back. An operation that
- * fails fails alone.
+ * fails fails alone. Where it is not in order that they must begin together (Produce), a home begins so many of them in
+ * one turn of its loop, and goes on in the next.
  *
  *   scatter_new -> scatter_add ... -> scatter_run -> (start, ... scatter_op_done) at the homes -> done
  *
@@ -29,7 +30,8 @@ struct scatter_part {
     struct scatter *scatter;
     struct shard *home;
     struct scatter_op *first, *last;
-    struct arena arena; /* the home's until the part is back, then the request's */
+    struct scatter_op *next_op; /* the next to begin */
+    struct arena arena;         /* the home's until the part is back, then the request's */
     uint32_t left;
     struct loop_timer timer;
     struct outbox_message message; /* there */
@@ -46,6 +48,7 @@ struct scatter {
     void (*cancel)(struct scatter_op *op);
     /* All are done. */
     void (*done)(struct scatter *scatter);
+    bool in_turns; /* as above, by SCATTER_TURN_OPS and SCATTER_TURN_BYTES */
     void *user;
     struct scatter_part *parts;
     uint32_t parts_left;
@@ -57,6 +60,8 @@ struct scatter *scatter_new(struct request *request, void (*start)(struct scatte
 /* ERR_NOMEM. */
 MUST_CHECK enum err scatter_add(struct scatter *scatter, struct scatter_op *op);
 void scatter_run(struct scatter *scatter);
+/* What the operations took of memory, once all are done. */
+size_t scatter_held_bytes(const struct scatter *scatter);
 void scatter_op_done(struct scatter_op *op);
 
 #endif

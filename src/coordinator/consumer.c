@@ -63,6 +63,11 @@ struct bytes consumer_state_name(const struct consumer_group *consumer)
     return BYTES_LITERAL("Stable");
 }
 
+uint32_t consumer_member_count(const struct consumer_group *consumer)
+{
+    return consumer->member_count;
+}
+
 bool consumer_has_members(const struct consumer_group *consumer)
 {
     return consumer->member_count > 0;

@@ -30,6 +30,7 @@ size_t consumer_tombstones_bytes(const struct consumer_group *consumer); /* of t
 void consumer_regex_fired(struct loop_timer *timer);
 
 struct bytes consumer_state_name(const struct consumer_group *consumer);
+uint32_t consumer_member_count(const struct consumer_group *consumer);
 bool consumer_has_members(const struct consumer_group *consumer);
 bool consumer_is_settled(const struct consumer_group *consumer); /* no record of it stands */
 bool consumer_subscribes(const struct consumer_group *consumer, struct bytes topic);

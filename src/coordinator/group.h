@@ -23,6 +23,7 @@ struct group {
     struct groups *groups;
     struct bytes id; /* its own copy */
     struct list_node in_all;
+    uint64_t number; /* of the groups in all each has a larger one than those before it */
     enum group_kind kind;
     bool deleting;                   /* somebody waits until all of it is gone: nobody comes in (groups_ask) */
     struct classic_group *classic;   /* NULL: Empty, and never had members: a group of offsets alone ("simple") */
@@ -46,6 +47,7 @@ struct groups {
     int32_t partition;
     struct map by_id; /* of struct group */
     struct list all;  /* of them, in the order they came */
+    uint64_t numbers_given;
     struct timer_heap timers;
     struct step *step;              /* the one under way, for timers */
     size_t step_room;               /* it had that when nothing was written yet: what needs more fits no step */
@@ -64,7 +66,10 @@ struct groups {
     uint64_t offsets_sequence;   /* of the next offset that is replayed: which of two is the later */
     struct list gone_topics;     /* deleted ones, whose offsets are not all gone yet (offsets_sweep.c) */
     struct list deleting;        /* struct group_op: groups whose offsets are being taken away */
-    uint64_t skipped;            /* records of unknown kinds */
+    struct list listing;         /* struct group_op: who wants a list of all; the first one's is being made */
+    struct group *list_at;       /* the next that it tells of (group_list.c) */
+    struct loop_timer list_timer; /* armed while there are any */
+    uint64_t skipped;             /* records of unknown kinds */
 };
 
 /* NULL: there is none. */

@@ -23,7 +23,7 @@ enum group_ask {
     ASK_HEARTBEAT,          /* heartbeat_request, ... */
     ASK_LEAVE_GROUP,        /* leave_group_request, ... (all versions: members, one of them before v3) */
     ASK_DESCRIBE_GROUP,     /* NULL, described_group */
-    ASK_LIST_GROUPS,        /* list_groups_request, list_groups_response: of this coordinator */
+    ASK_LIST_GROUPS,        /* list_groups_request, struct group_list_reply (group_list.h): of this coordinator */
     ASK_DELETE_GROUP,       /* NULL, deletable_group_result */
     ASK_OFFSET_COMMIT,      /* offset_commit_request, ...; topics resolved: see offsets.h */
     ASK_TXN_OFFSET_COMMIT,  /* txn_offset_commit_request, ... */
@@ -51,7 +51,8 @@ struct group_op {
     /* Whether who asks may describe that topic; NULL: all. For what a core finds by itself (all offsets of a group,
      * topics that match an expression). */
     bool (*may_describe_topic)(const struct group_op *op, struct bytes topic);
-    void *user; /* the caller's */
+    bool (*may_describe_group)(const struct group_op *op, struct bytes group_id); /* ListGroups; NULL: all */
+    void *user;                                                                   /* the caller's */
     /* The core's, while it waits. */
     void *waiter;
 };

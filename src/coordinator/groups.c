@@ -39,11 +39,13 @@ enum err groups_new(const struct groups_spec *spec, struct groups **groups)
     made->topics_changes = 1;
     made->expire_timer.fired = offsets_sweep_fired;
     made->regex_timer.fired = consumer_regex_fired;
+    made->list_timer.fired = group_list_fired;
     list_init(&made->all);
     list_init(&made->resolving);
     list_init(&made->pending);
     list_init(&made->gone_topics);
     list_init(&made->deleting);
+    list_init(&made->listing);
     map_init(&made->by_id, spec->seed, GROUPS_MAX);
     map_u64_init(&made->transactions, spec->seed, TRANSACTIONS_MAX);
     err = timer_heap_init(&made->timers);
@@ -70,6 +72,8 @@ static void free_group(struct group *group)
     group_history_free(group);
     if (group->groups->sweep.at == group)
         group->groups->sweep.at = group_after(group);
+    if (group->groups->list_at == group)
+        group->groups->list_at = group_after(group);
     list_remove(&group->in_all);
     mem_free((void *)(uintptr_t)group->id.data);
     mem_free(group);
@@ -84,6 +88,7 @@ void groups_free(struct groups *groups)
         return;
     while (map_next(&groups->by_id, &cursor, NULL, &value))
         free_group(value);
+    assert(list_is_empty(&groups->listing));
     map_deinit(&groups->by_id);
     offsets_unload(groups);
     map_u64_deinit(&groups->transactions);
@@ -125,6 +130,7 @@ enum err group_get_or_make(struct groups *groups, struct bytes id, struct group 
     if (err != ERR_OK)
         goto out;
     list_add_last(&groups->all, &made->in_all);
+    made->number = ++groups->numbers_given;
     *group = made;
     made = NULL;
     copy = NULL;
@@ -243,6 +249,7 @@ void groups_unload(struct groups *groups, struct step *step, enum err why)
         classic_unload(value, step, why);
         consumer_unload(value, step, why);
     }
+    group_list_stop(groups, step, why);
     offsets_stop(groups, step, why);
     group_timer_stop(groups, &groups->expire_timer);
 }

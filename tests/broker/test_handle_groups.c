@@ -4,12 +4,15 @@
 
 #include "../partition/run_tests.h"
 #include "broker/broker_internal.h"
+#include "coordinator/group_list.h"
 #include "node_world.h"
+#include "protocol/gen/delete_groups.h"
 #include "protocol/gen/describe_groups.h"
 #include "protocol/gen/heartbeat.h"
 #include "protocol/gen/join_group.h"
 #include "protocol/gen/leave_group.h"
 #include "protocol/gen/list_groups.h"
+#include "protocol/gen/offset_commit.h"
 #include "protocol/gen/sync_group.h"
 
 enum { JOIN_VERSION = 9, MEMBER_ID_CHARS = 128 };
@@ -278,5 +281,179 @@ START_TEST(who_may)
 }
 END_TEST
 
+/* --- many groups --- */
+
+/* Rule: a list of more groups than one turn tells of names each once, whether its reply is put together on the loop or
+ * on an I/O thread; of the connections of a shard one has its list made at a time, the others wait for it in order, and
+ * who goes meanwhile holds nobody up; questions about many groups are asked in several turns and answered in the order
+ * of the question. */
+enum {
+    GROUPS = 4 * GROUP_LIST_STEP_LOOKS, /* in two coordinators: over what a reply on the loop is made of */
+    NAME_CHARS = 16,
+    WAIT_MS = 20000,
+    GROUP_ID_NOT_FOUND = 69,
+};
+_Static_assert(GROUPS * sizeof(struct listed_group) > (size_t)REPLY_TURN_BYTES, "it is put together on an I/O thread");
+_Static_assert((int)GROUPS > (int)SCATTER_TURN_OPS, "they are asked in several turns");
+
+static char names[GROUPS][NAME_CHARS];
+
+static void commit_to(const char *group)
+{
+    struct offset_commit_request request;
+    struct offset_commit_request_topic topic;
+    struct offset_commit_request_partition partition;
+    struct node_call call;
+    const struct offset_commit_response *response = NULL;
+
+    offset_commit_request_init(&request);
+    offset_commit_request_topic_init(&topic);
+    offset_commit_request_partition_init(&partition);
+    request.group_id = bytes_of_text(group);
+    request.topics = &topic;
+    request.topics_count = 1;
+    topic.name = BYTES_LITERAL("t");
+    topic.partitions = &partition;
+    topic.partitions_count = 1;
+    partition.committed_metadata = BYTES_LITERAL("");
+    response = node_ask(&world, 0, &offset_commit_request_message, &request, &offset_commit_response_message, 8, &call);
+    ck_assert_int_eq(response->topics[0].partitions[0].error_code, 0);
+    node_call_end(&call);
+}
+
+static void begin_many(uint64_t seed, uint32_t reactors)
+{
+    node_world_begin_with(&world, seed, reactors, "offsets.topic.num.partitions=2", NULL);
+    (void)node_create_topic(&world, "t", 1, NULL);
+    node_find_coordinator(&world, "g");
+    node_find_coordinator(&world, "h");
+    for (int i = 0; i < GROUPS; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "g-%d", i);
+        commit_to(names[i]);
+    }
+}
+
+static void send_list(uint32_t client, struct node_call *call)
+{
+    struct list_groups_request request;
+
+    list_groups_request_init(&request);
+    node_send(&world, client, &list_groups_request_message, &request, &list_groups_response_message, 5, call);
+}
+
+static void check_list(const struct list_groups_response *response)
+{
+    static bool seen[GROUPS];
+
+    ck_assert_int_eq(response->error_code, 0);
+    ck_assert_uint_eq(response->groups_count, GROUPS);
+    memset(seen, 0, sizeof(seen));
+    for (uint32_t i = 0; i < response->groups_count; i++) {
+        struct bytes id = response->groups[i].group_id;
+        int number = 0;
+
+        for (size_t k = 2; k < id.size; k++) /* behind "g-" */
+            number = 10 * number + id.data[k] - '0';
+        ck_assert(number >= 0 && number < GROUPS && !seen[number]);
+        seen[number] = true;
+    }
+}
+
+START_TEST(long_lists)
+{
+    for (uint32_t reactors = 1; reactors <= 2; reactors++) {
+        struct node_call calls[4];
+
+        begin_many(reactors, reactors);
+        for (uint32_t i = 0; i < 4; i++)
+            send_list(i, &calls[i]);
+        for (uint32_t i = 0; i < 4; i++) {
+            ck_assert(node_answered(&world, &calls[i], WAIT_MS));
+            ck_assert_int_eq(calls[i].err, ERR_OK);
+            check_list(calls[i].call.response);
+            node_call_end(&calls[i]);
+        }
+        node_world_end(&world);
+    }
+}
+END_TEST
+
+/* Of those that wait one goes, and so does the one whose list is being made. */
+START_TEST(some_go)
+{
+    struct node_call calls[4];
+    uint32_t waiting_max = 0;
+    struct shard_groups *groups = NULL;
+
+    begin_many(3, 1);
+    groups = &world.node.broker->shards[0].groups;
+    for (uint32_t i = 0; i < 4; i++)
+        send_list(i, &calls[i]);
+    for (int i = 0; waiting_max < 3; i++) {
+        uint32_t waiting = 0;
+
+        ck_assert_int_lt(i, 100000);
+        ck_assert(sim_step(&world.sim, INT64_MAX));
+        list_each (&groups->lists_waiting, node)
+            waiting++;
+        waiting_max = waiting > waiting_max ? waiting : waiting_max;
+    }
+    sim_client_break(&world.clients[0]);
+    sim_client_break(&world.clients[2]);
+    for (uint32_t i = 0; i < 4; i++) {
+        ck_assert(node_answered(&world, &calls[i], WAIT_MS));
+        if (calls[i].err == ERR_OK)
+            check_list(calls[i].call.response);
+        ck_assert_int_eq(calls[i].err, i == 1 || i == 3 ? ERR_OK : ERR_CLOSED);
+        node_call_end(&calls[i]);
+    }
+    ck_assert(!groups->lists && list_is_empty(&groups->lists_waiting));
+    node_world_end(&world);
+}
+END_TEST
+
+START_TEST(many_named)
+{
+    struct describe_groups_request describe;
+    struct delete_groups_request delete;
+    struct node_call call;
+    static struct bytes ids[GROUPS];
+
+    begin_many(4, 2);
+    for (int i = 0; i < GROUPS; i++)
+        ids[i] = bytes_of_text(names[i]);
+    ids[7] = BYTES_LITERAL("none");
+    describe_groups_request_init(&describe);
+    describe.groups = ids;
+    describe.groups_count = GROUPS;
+    {
+        const struct describe_groups_response *response = node_ask(
+            &world, 1, &describe_groups_request_message, &describe, &describe_groups_response_message, 6, &call);
+
+        ck_assert_uint_eq(response->groups_count, GROUPS);
+        for (int i = 0; i < GROUPS; i++) {
+            ck_assert(bytes_equal(response->groups[i].group_id, ids[i]));
+            ck_assert_int_eq(response->groups[i].error_code, i == 7 ? GROUP_ID_NOT_FOUND : 0);
+        }
+        node_call_end(&call);
+    }
+    delete_groups_request_init(&delete);
+    delete.groups_names = ids;
+    delete.groups_names_count = GROUPS;
+    {
+        const struct delete_groups_response *response =
+            node_ask(&world, 1, &delete_groups_request_message, &delete, &delete_groups_response_message, 2, &call);
+
+        ck_assert_uint_eq(response->results_count, GROUPS);
+        for (int i = 0; i < GROUPS; i++) {
+            ck_assert(bytes_equal(response->results[i].group_id, ids[i]));
+            ck_assert_int_eq(response->results[i].error_code, i == 7 ? GROUP_ID_NOT_FOUND : 0);
+        }
+        node_call_end(&call);
+    }
+    node_world_end(&world);
+}
+END_TEST
+
 RUN_TESTS("broker/handle_groups", a_member_from_join_to_leave, a_restart_fences_nobody, a_stop_answers_who_waits,
-          who_may)
+          who_may, long_lists, some_go, many_named)

@@ -8,6 +8,7 @@
 #include "base/big_endian.h"
 #include "base/mem.h"
 #include "coordinator/group_history.h"
+#include "coordinator/group_list.h"
 #include "protocol/gen/consumer_group_describe.h"
 #include "protocol/gen/consumer_group_heartbeat.h"
 #include "protocol/gen/delete_groups.h"
@@ -15,7 +16,6 @@
 #include "protocol/gen/heartbeat.h"
 #include "protocol/gen/join_group.h"
 #include "protocol/gen/leave_group.h"
-#include "protocol/gen/list_groups.h"
 #include "protocol/gen/messages.h"
 #include "protocol/gen/offset_commit.h"
 #include "protocol/gen/offset_delete.h"
@@ -47,8 +47,7 @@ static const struct asked {
                          sizeof(struct leave_group_response)},
     [ASK_DESCRIBE_GROUP] = {"DescribeGroup", NULL, &describe_groups_response_message,
                             sizeof(struct describe_groups_response_described_group)},
-    [ASK_LIST_GROUPS] = {"ListGroups", &list_groups_request_message, &list_groups_response_message,
-                         sizeof(struct list_groups_response)},
+    [ASK_LIST_GROUPS] = {"ListGroups", &list_groups_request_message, NULL, sizeof(struct group_list_reply)},
     [ASK_DELETE_GROUP] = {"DeleteGroup", NULL, &delete_groups_response_message, sizeof(struct deletable_group_result)},
     [ASK_OFFSET_COMMIT] = {"OffsetCommit", &offset_commit_request_message, &offset_commit_response_message,
                            sizeof(struct offset_commit_response)},
@@ -170,6 +169,21 @@ static void say_history(struct group_world *world, const struct group_history_re
     }
 }
 
+static void say_list(struct group_world *world, int16_t version, const struct group_list_reply *reply)
+{
+    struct list_groups_response listed;
+
+    if (world->quiet)
+        return;
+    list_groups_response_init(&listed);
+    listed.groups = mem_calloc((size_t)reply->count + 1, sizeof(*listed.groups));
+    ck_assert_ptr_nonnull(listed.groups);
+    listed.groups_count = reply->count;
+    group_list_copy(reply, listed.groups);
+    say_message(world, &list_groups_response_message, version, &listed);
+    mem_free(listed.groups);
+}
+
 static void say_response(struct group_world *world, struct world_call *call)
 {
     const struct message_type *type = asked[call->op.ask].response;
@@ -194,6 +208,9 @@ static void say_response(struct group_world *world, struct world_call *call)
         break;
     case ASK_HISTORY:
         say_history(world, call->response);
+        break;
+    case ASK_LIST_GROUPS:
+        say_list(world, version, call->response);
         break;
     default:
         say_message(world, type, version, call->response);
