@@ -173,7 +173,23 @@ void offsets_drop_group(struct groups *groups, struct step *step, struct group *
     mem_free((void *)(uintptr_t)id.data);
 }
 
-/* What drop_all, or its own tombstone, stopped at fits no step, however many there will be. */
+/* Whether there is a step for each of its tombstones, before the first is written: what is refused has lost nothing. */
+static bool can_go(const struct group *group)
+{
+    const struct group_offsets *offsets = group->offsets;
+
+    if (!offsets_group_fits_a_step(group))
+        return false;
+    if (offsets == NULL || tombstone_bytes(group, BYTES_LITERAL("")) + INT16_MAX <= group->groups->step_room)
+        return true; /* whatever the topics' names are: nobody need look at a hundred thousand of them */
+    for (uint32_t i = 0; i < offsets->count; i++)
+        if (!offsets_fits_a_step(group, topic_offsets_name(offsets->topics[i])))
+            return false;
+    return true;
+}
+
+/* What drop_all, or its own tombstone, stopped at fits no step, however many there will be: max.message.bytes was
+ * lowered between two of them. */
 static bool cannot_go(const struct group *group)
 {
     const struct group_offsets *offsets = group->offsets;
@@ -191,6 +207,10 @@ static bool delete_group(struct groups *groups, struct step *step, struct group_
 
     if (group == NULL || group_has_members(group)) {
         out->error_code = err_wire(group == NULL ? ERR_GROUP_ID_NOT_FOUND : ERR_NON_EMPTY_GROUP);
+        goto out;
+    }
+    if (!group->deleting && !can_go(group)) {
+        out->error_code = err_wire(ERR_UNKNOWN_SERVER_ERROR);
         goto out;
     }
     group->deleting = true;

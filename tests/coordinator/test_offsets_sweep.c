@@ -298,6 +298,44 @@ START_TEST(a_deletion_that_fits_no_batch)
 }
 END_TEST
 
+/* Rule: a deletion that is refused has taken nothing, whichever of the group's offsets it is that no step has room for,
+ * and however many steps the others would take. */
+START_TEST(a_deletion_is_all_or_nothing)
+{
+    enum { NAME_CHARS = 240, ROOM = 250, OFFSETS = 20 };
+    static char wide[NAME_CHARS + 1]; /* its tombstone fits no step */
+
+    for (int last = 0; last < 2; last++) {
+        struct world_call *call = NULL;
+        uint32_t records = 0;
+
+        begin();
+        memset(wide, 'm', NAME_CHARS);
+        wide[0] = last ? 'z' : 'a'; /* by name it comes before the others, or behind them */
+        world_topic(&world, wide, 1);
+        world.settings.offsets_retention_ms = INT64_MAX;
+        for (int32_t i = 0; i < OFFSETS; i++)
+            commit_one("g", "t", i);
+        commit_one("g", wide, 0);
+        records = world.record_count;
+        world.batch_room = ROOM;
+        call = world_ask(&world, "admin", ASK_DELETE_GROUP, 2, "g", NULL);
+        world_advance(&world, STEPS_MAX);
+        ck_assert(call->answered);
+        ck_assert_int_eq(((struct deletable_group_result *)call->response)->error_code,
+                         err_wire(ERR_UNKNOWN_SERVER_ERROR));
+        ck_assert_uint_eq(world.record_count, records);
+        world.batch_room = 2 * NAME_CHARS;
+        call = world_ask(&world, "admin", ASK_DELETE_GROUP, 2, "g", NULL);
+        world_advance(&world, STEPS_MAX);
+        ck_assert(call->answered);
+        ck_assert_int_eq(((struct deletable_group_result *)call->response)->error_code, 0);
+        ck_assert_uint_eq(groups_count(world.groups), 0);
+        world_close(&world);
+    }
+}
+END_TEST
+
 static void expect_rest_until_the_next_check(void)
 {
     ck_assert_int_gt(groups_due_ns(world.groups), world.now_ns + (CHECK_MS / 2) * INT64_C(1000000));
@@ -351,5 +389,5 @@ START_TEST(a_sweep_in_a_step_that_others_fill)
 END_TEST
 
 RUN_TESTS("offsets_sweep", old_ones_in_pieces, topics_in_pieces, groups_in_pieces, many_groups_of_long_names,
-          a_group_behind_its_offsets, who_comes_meanwhile, a_deletion_that_fits_no_batch,
+          a_group_behind_its_offsets, who_comes_meanwhile, a_deletion_that_fits_no_batch, a_deletion_is_all_or_nothing,
           a_sweep_past_what_fits_no_batch, a_sweep_in_a_step_that_others_fill)
