@@ -106,6 +106,7 @@ void consumer_leave(struct groups *groups, struct step *step, struct group_op *o
     struct consumer_group_heartbeat_response *response = op->response;
     struct group *group = group_find(groups, op->group_id);
     struct consumer_member *member = NULL;
+    bool for_now = false;
     enum err err = ERR_OK;
 
     if (group == NULL) {
@@ -129,9 +130,14 @@ void consumer_leave(struct groups *groups, struct step *step, struct group_op *o
         if (member == NULL)
             return;
     }
+    for_now = request->instance_id.data != NULL && request->member_epoch == EPOCH_LEAVE_STATIC;
+    if (for_now && consumer_current_room(member, step, &member->assigned) == 0) { /* max.message.bytes was lowered */
+        consumer_refuse(step, op, ERR_UNKNOWN_SERVER_ERROR, "The record of the member would not fit a batch.");
+        return;
+    }
     response->member_id = request->member_id;
     response->member_epoch = request->member_epoch;
-    if (request->instance_id.data != NULL && request->member_epoch == EPOCH_LEAVE_STATIC)
+    if (for_now)
         err = leave_for_now(member, step);
     else
         err = consumer_fence(group->consumer, step, &member, 1, CAUSE_LEFT, BYTES_LITERAL(""));

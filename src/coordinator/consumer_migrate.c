@@ -104,22 +104,51 @@ static enum err take_newcomers(const struct classic_group *classic, const struct
     return err;
 }
 
-static size_t newcomer_bytes(const struct group *group, const struct upgrade *upgrade)
+/* Of the first target, which all that they subscribe to is in, be it assigned already or not: its partitions' lists. */
+static enum err first_target_bytes(const struct group *group, const struct step *step, const struct upgrade *upgrade,
+                                   size_t *bytes)
+{
+    struct map names;
+    size_t partitions = 0;
+    enum err err = ERR_OK;
+
+    map_init(&names, group->groups->seed, CONSUMER_MEMBERS_MAX);
+    for (uint32_t i = 0; i < upgrade->count; i++) {
+        const struct consumer_group_member_metadata_value *about = &upgrade->all[i].about;
+
+        for (uint32_t j = 0; j < about->subscribed_topic_names_count && err == ERR_OK; j++) {
+            struct group_topic topic = {0};
+
+            err = map_insert(&names, about->subscribed_topic_names[j], &upgrade->all[i]);
+            if (err == ERR_OK && step->topics->by_name(step->topics, about->subscribed_topic_names[j], &topic))
+                partitions += topic.partition_count;
+            err = err == ERR_EXISTS ? ERR_OK : err;
+        }
+    }
+    *bytes = consumer_target_lists_bytes((size_t)upgrade->count + 1, map_count(&names), partitions);
+    map_deinit(&names);
+    return err;
+}
+
+static enum err newcomer_bytes(const struct group *group, const struct step *step, const struct upgrade *upgrade,
+                               size_t *bytes)
 {
     const struct consumer_group none = {.group = (struct group *)(uintptr_t)group};
     struct group_metadata_key key = {.group = group->id};
-    size_t bytes = step_message_bytes(&group_metadata_key_message, &key, &group_metadata_value_message, 0, NULL);
+    enum err err = first_target_bytes(group, step, upgrade, bytes);
 
+    *bytes += step_message_bytes(&group_metadata_key_message, &key, &group_metadata_value_message, 0, NULL);
     for (uint32_t i = 0; i < upgrade->count; i++) /* records 5, 7 and 8, and 7 once more */
-        bytes += 4 * consumer_about_bytes(&none, upgrade->all[i].id, &upgrade->all[i].about) +
-                 3 * consumer_set_bytes(&upgrade->all[i].assigned, true);
-    return bytes;
+        *bytes += 4 * consumer_about_bytes(&none, upgrade->all[i].id, &upgrade->all[i].about) +
+                  2 * consumer_set_bytes(&upgrade->all[i].assigned, true);
+    return err;
 }
 
 const char *consumer_upgrade_refusal(const struct group *group, const struct step *step)
 {
     const struct group_settings *settings = group->groups->settings;
     struct upgrade upgrade;
+    size_t bytes = 0;
     enum err err = ERR_OK;
 
     if ((settings->migration & MIGRATION_UPGRADE) == 0)
@@ -129,7 +158,9 @@ const char *consumer_upgrade_refusal(const struct group *group, const struct ste
     if (classic_member_count(group->classic) > (uint32_t)settings->consumer_size_max)
         return "because the group size exceeds the consumer group maximum size.";
     err = take_newcomers(group->classic, step, &upgrade);
-    if (err == ERR_OK && newcomer_bytes(group, &upgrade) > step_room(step) / 2) /* the rest is for who asked */
+    if (err == ERR_OK)
+        err = newcomer_bytes(group, step, &upgrade, &bytes);
+    if (err == ERR_OK && bytes > step_room(step) / 2) /* the rest is for who asked */
         err = ERR_MESSAGE_TOO_LARGE;
     upgrade_deinit(&upgrade);
     if (err == ERR_MESSAGE_TOO_LARGE)

@@ -64,12 +64,17 @@ static bool is_held(const struct consumer_member *member, const struct partition
            partition_set_find(&member->revoking, item->topic, item->partition) == NULL;
 }
 
-/* As groups.md 3.5, compute(epoch): gives back what is not in the target first; then takes what is free. */
+/* As groups.md 3.5, compute(epoch): gives back what is not in the target first; then takes what is free, as far as its
+ * record has room in this step: the rest comes with the next heartbeat. What has room in no step, of which a member
+ * would need over a hundred thousand, stays with nobody, and the group Reconciling: a step that fails would take
+ * everybody's state with it, again and again. */
 static enum err approach(const struct consumer_member *member, const struct step *step, int32_t epoch,
                          const struct partition_set *owned, struct next *next)
 {
     struct partition_set target = {0};
     struct partition_set revoke = {0};
+    const struct partition_item *last = NULL; /* that was taken */
+    size_t room = 0;
     bool waits = false;
     enum err err = wanted(member, step, &target);
 
@@ -88,15 +93,20 @@ static enum err approach(const struct consumer_member *member, const struct step
         partition_set_move(&next->revoking, &revoke);
         goto out;
     }
+    room = consumer_current_room(member, step, &next->assigned);
     for (uint32_t i = 0; err == ERR_OK && i < target.count; i++) {
         const struct partition_item *item = &target.items[i];
+        size_t bytes = consumer_taken_bytes(last == NULL || !uuid_equal(last->topic, item->topic));
 
         if (partition_set_find(&member->assigned, item->topic, item->partition) != NULL)
             continue;
-        if (is_held(member, item))
+        if (is_held(member, item) || bytes > room) {
             waits = true;
-        else
-            err = partition_set_add(&next->assigned, item->topic, item->partition, item->epoch);
+            continue;
+        }
+        room -= bytes;
+        last = item;
+        err = partition_set_add(&next->assigned, item->topic, item->partition, item->epoch);
     }
     partition_set_sort(&next->assigned);
     next->epoch = member->consumer->target_epoch;

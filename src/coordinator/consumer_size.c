@@ -35,6 +35,25 @@ size_t consumer_current_bytes(const struct consumer_member *member)
            consumer_set_bytes(&member->target, true);
 }
 
+size_t consumer_current_room(const struct consumer_member *member, const struct step *step,
+                             const struct partition_set *kept)
+{
+    size_t bytes = RECORD_BYTES + member->consumer->group->id.size + member->id.size + consumer_set_bytes(kept, true);
+    size_t room = step_room(step);
+
+    return bytes > room ? 0 : room - bytes;
+}
+
+size_t consumer_taken_bytes(bool first_of_topic)
+{
+    return 2 * PARTITION_BYTES + (first_of_topic ? 2 * RUN_BYTES : 0);
+}
+
+size_t consumer_target_lists_bytes(size_t members, size_t topics, size_t partitions)
+{
+    return partitions * PARTITION_BYTES + (partitions < members * topics ? partitions : members * topics) * RUN_BYTES;
+}
+
 size_t consumer_target_bytes(const struct consumer_group *consumer, const struct step *step,
                              const struct consumer_group_member_metadata_value *about)
 {
@@ -64,8 +83,8 @@ size_t consumer_target_bytes(const struct consumer_group *consumer, const struct
         }
     }
     return own * 2 * PARTITION_BYTES + about->subscribed_topic_names_count * (size_t)RUN_BYTES +
-           members * (RECORD_BYTES + consumer->group->id.size) + consumer->id_bytes + partitions * PARTITION_BYTES +
-           (partitions < members * topics ? partitions : members * topics) * RUN_BYTES;
+           members * (RECORD_BYTES + consumer->group->id.size) + consumer->id_bytes +
+           consumer_target_lists_bytes(members, topics, partitions);
 }
 
 size_t consumer_expression_bytes(const struct consumer_group_regular_expression_key *key,

@@ -237,6 +237,27 @@ START_TEST(upgrade_refused)
 }
 END_TEST
 
+/* Rule: an upgrade that would not fit its batch is refused, and nothing happens: with it comes the first target, of all
+ * that the members subscribe to, have they got it yet or not. The world fails where a step does not fit. */
+START_TEST(upgrade_too_large)
+{
+    enum { PARTITIONS = 30000, ROOM_MAX = 4000000 };
+    uint32_t accepted = 0;
+
+    for (size_t room = 1000; room < ROOM_MAX; room += room / 4) {
+        begin();
+        world.quiet = true;
+        world_topic(&world, "u", 1);
+        classic_group(NULL);
+        world_topic(&world, "t", PARTITIONS); /* of which nobody has more than four */
+        world.batch_room = room;
+        accepted += beat_error(JOIN(&world, "new", "u")) == 0;
+        world_close(&world);
+    }
+    ck_assert_uint_gt(accepted, 0);
+}
+END_TEST
+
 /* Rule: an empty group changes its kind whatever the policy says. */
 START_TEST(empty_groups)
 {
@@ -377,5 +398,5 @@ START_TEST(about_as_large_as_the_batch)
 }
 END_TEST
 
-RUN_TESTS("consumer_migrate", too_many_leave, up_and_down, upgrade_refused, empty_groups, classic_members,
-          static_downgrade, last_one_left, oldest_members, about_as_large_as_the_batch)
+RUN_TESTS("consumer_migrate", too_many_leave, up_and_down, upgrade_refused, upgrade_too_large, empty_groups,
+          classic_members, static_downgrade, last_one_left, oldest_members, about_as_large_as_the_batch)
