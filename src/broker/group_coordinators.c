@@ -17,9 +17,10 @@ struct group_coordinator {
 static enum err make(void *context, void **state)
 {
     const struct group_coordinator *coordinator = context;
-    const struct shard *shard = coordinator->shard;
+    struct shard *shard = coordinator->shard;
     struct groups_spec spec = {
         .settings = &shard->groups.settings,
+        .histories = &shard->groups.histories,
         .log = &shard->broker->log,
         .seed = rng_u64(shard->broker->env.rng),
     };
@@ -158,6 +159,7 @@ void group_coordinators_init(struct shard_groups *groups, struct shard *shard)
 
     *groups = (struct shard_groups){.shard = shard};
     list_init(&groups->coordinators);
+    list_init(&groups->histories.entries);
     list_init(&groups->lists_waiting);
     group_topics_image_init(&groups->topics);
     groups->logs = (struct state_logs){

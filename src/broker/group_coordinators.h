@@ -21,8 +21,9 @@ struct shard_groups {
     struct state_logs logs;
     struct group_topics topics;
     struct group_settings settings;
-    struct list coordinators;     /* of struct group_coordinator */
-    struct metadata_call *making; /* the topic, on its way; NULL: nobody asked, or it is answered */
+    struct group_histories histories; /* of all of them */
+    struct list coordinators;         /* of struct group_coordinator */
+    struct metadata_call *making;     /* the topic, on its way; NULL: nobody asked, or it is answered */
     bool stopping;
     /* ListGroups by connections of this shard (handle_group_admin.c). */
     bool lists;                /* one is under way */

@@ -443,7 +443,7 @@ static void add_json(struct table *table, const json_t *value)
         table_none(table);
 }
 
-static void print_history(const json_t *rebalances)
+static void print_history(const json_t *rebalances, int64_t dropped)
 {
     static const struct table_column columns[] = {
         {"BEGAN", "began", false},         {"TOOK ms", "duration_ms", true}, {"GENERATION", "generation", true},
@@ -461,10 +461,12 @@ static void print_history(const json_t *rebalances)
         for (uint32_t column = 1; column < sizeof(columns) / sizeof(columns[0]); column++)
             add_json(&table, json_object_get(row, columns[column].key));
     }
-    if (table_rows(&table) == 0)
+    if (table_rows(&table) == 0 && dropped == 0)
         printf("no rebalance since the broker that coordinates the group started\n");
-    else
+    else if (table_rows(&table) > 0)
         table_print(&table, stdout);
+    if (dropped > 0)
+        printf("older ones that are kept no more: %lld\n", (long long)dropped);
     table_end(&table);
 }
 
@@ -487,7 +489,7 @@ int group_command_history(const struct group_options *options, struct kafka_clie
         table_show_json(answer, stdout);
         return EXIT_SUCCESS;
     }
-    print_history(json_object_get(answer, "rebalances"));
+    print_history(json_object_get(answer, "rebalances"), json_integer_value(json_object_get(answer, "dropped")));
     json_decref(answer);
     return EXIT_SUCCESS;
 }

@@ -42,6 +42,8 @@ struct offsets_sweep {
 
 struct groups {
     const struct group_settings *settings;
+    struct group_histories *histories;
+    struct group_histories own_histories; /* where there are none to share */
     struct log *log;
     uint64_t seed;
     int32_t partition;

@@ -4,10 +4,12 @@
 
 #define NS_PER_MS INT64_C(1000000)
 
-enum { ENTRIES_FIRST = 4, TEXT_COUNT = 4 };
+enum { TEXT_COUNT = 4 };
 
-/* One rebalance; its four texts lie in one block. */
+/* One rebalance, with its four texts. */
 struct entry {
+    struct list_node in_group, in_all; /* newest last */
+    struct group_history *history;
     int64_t began_ms;
     int64_t began_ns;
     int64_t duration_ms; /* -1: under way */
@@ -16,27 +18,49 @@ struct entry {
     uint32_t members;
     int32_t moved;
     uint8_t sizes[TEXT_COUNT]; /* member id, client id, client host, reason */
-    uint8_t *text;             /* NULL: none has any */
+    uint8_t text[];
 };
 
-/* A ring once it is full; before, it grows. */
 struct group_history {
-    struct entry *entries;
-    uint32_t room;
+    struct list entries;
     uint32_t count;
-    uint32_t oldest;
+    uint64_t dropped;
 };
 
-static struct entry *entry_at(const struct group_history *history, uint32_t age)
+static struct entry *in_group(struct list_node *node)
 {
-    return &history->entries[(history->oldest + age) % GROUP_HISTORY_MAX];
+    return LIST_ENTRY(node, struct entry, in_group);
 }
 
 static struct entry *under_way(const struct group_history *history)
 {
-    struct entry *last = history == NULL || history->count == 0 ? NULL : entry_at(history, history->count - 1);
+    struct list_node *last = history == NULL ? NULL : list_last(&history->entries);
 
-    return last != NULL && last->duration_ms == -1 ? last : NULL;
+    return last != NULL && in_group(last)->duration_ms == -1 ? in_group(last) : NULL;
+}
+
+static size_t entry_bytes(const struct entry *entry)
+{
+    size_t bytes = sizeof(*entry);
+
+    for (int i = 0; i < TEXT_COUNT; i++)
+        bytes += entry->sizes[i];
+    return bytes;
+}
+
+static void free_entry(struct group_histories *all, struct entry *entry)
+{
+    all->bytes -= entry_bytes(entry);
+    entry->history->count--;
+    list_remove(&entry->in_group);
+    list_remove(&entry->in_all);
+    mem_free(entry);
+}
+
+static void drop(struct group_histories *all, struct entry *entry)
+{
+    entry->history->dropped++;
+    free_entry(all, entry);
 }
 
 /* Cut between characters: what is left is still UTF-8 where it was. */
@@ -52,55 +76,67 @@ static uint8_t cut(struct bytes text)
     return (uint8_t)size;
 }
 
-static void keep_texts(struct entry *entry, const struct bytes texts[TEXT_COUNT])
+static struct entry *new_entry(const struct bytes texts[TEXT_COUNT])
 {
-    size_t size = 0;
+    struct entry *entry = NULL;
+    size_t size = sizeof(*entry);
     uint8_t *to = NULL;
 
     for (int i = 0; i < TEXT_COUNT; i++)
         size += cut(texts[i]);
-    entry->text = size == 0 ? NULL : mem_alloc(size);
+    entry = mem_calloc(1, size);
+    if (entry == NULL)
+        return NULL;
+    list_node_init(&entry->in_group);
+    list_node_init(&entry->in_all);
     to = entry->text;
-    for (int i = 0; i < TEXT_COUNT && to != NULL; i++) {
+    for (int i = 0; i < TEXT_COUNT; i++) {
         entry->sizes[i] = cut(texts[i]);
         if (entry->sizes[i] > 0)
             memcpy(to, texts[i].data, entry->sizes[i]);
         to += entry->sizes[i];
     }
+    return entry;
+}
+
+static struct group_history *history_of(struct group *group)
+{
+    if (group->history == NULL) {
+        group->history = mem_calloc(1, sizeof(*group->history));
+        if (group->history != NULL)
+            list_init(&group->history->entries);
+    }
+    return group->history;
 }
 
 void group_history_begin(struct group *group, const struct step *step, enum group_cause cause, struct bytes member_id,
                          struct bytes client_id, struct bytes client_host, struct bytes reason)
 {
     const struct bytes texts[TEXT_COUNT] = {member_id, client_id, client_host, reason};
-    struct group_history *history = group->history;
+    struct group_histories *all = group->groups->histories;
+    struct group_history *history = history_of(group);
     struct entry *entry = NULL;
 
-    if (under_way(history) != NULL)
+    if (history == NULL || under_way(history) != NULL)
         return;
-    if (history == NULL) {
-        history = mem_calloc(1, sizeof(*history));
-        if (history == NULL)
-            return;
-        group->history = history;
-    }
-    if (history->count == GROUP_HISTORY_MAX) {
-        mem_free(entry_at(history, 0)->text);
-        history->oldest = (history->oldest + 1) % GROUP_HISTORY_MAX;
-        history->count--;
-    } else if (mem_grow(&history->entries, &history->room, history->count + 1, ENTRIES_FIRST,
-                        sizeof(*history->entries)) != ERR_OK) {
+    entry = new_entry(texts);
+    if (entry == NULL)
         return;
-    }
-    entry = entry_at(history, history->count);
+    entry->history = history;
+    entry->began_ms = step->now_ms;
+    entry->began_ns = step->now_ns;
+    entry->duration_ms = -1;
+    entry->cause = cause;
+    entry->generation = -1;
+    entry->moved = -1;
+    all->bytes += entry_bytes(entry);
+    list_add_last(&all->entries, &entry->in_all);
+    list_add_last(&history->entries, &entry->in_group);
     history->count++;
-    *entry = (struct entry){.began_ms = step->now_ms,
-                            .began_ns = step->now_ns,
-                            .duration_ms = -1,
-                            .cause = cause,
-                            .generation = -1,
-                            .moved = -1};
-    keep_texts(entry, texts);
+    if (history->count > GROUP_HISTORY_MAX)
+        drop(all, in_group(list_first(&history->entries)));
+    while (all->bytes > GROUP_HISTORIES_BYTES_MAX)
+        drop(all, LIST_ENTRY(list_first(&all->entries), struct entry, in_all));
 }
 
 void group_history_end(struct group *group, const struct step *step, int32_t generation, uint32_t members,
@@ -122,9 +158,8 @@ void group_history_free(struct group *group)
 
     if (history == NULL)
         return;
-    for (uint32_t i = 0; i < history->count; i++)
-        mem_free(entry_at(history, i)->text);
-    mem_free(history->entries);
+    for (struct list_node *node = NULL; (node = list_first(&history->entries)) != NULL;)
+        free_entry(group->groups->histories, in_group(node));
     mem_free(history);
     group->history = NULL;
 }
@@ -176,10 +211,12 @@ void group_history_ask(struct groups *groups, struct step *step, struct group_op
     const struct group_history *history = group == NULL ? NULL : group->history;
     uint32_t count = history == NULL ? 0 : history->count;
 
-    *out = (struct group_history_reply){.err = group == NULL ? ERR_GROUP_ID_NOT_FOUND : ERR_OK};
+    *out = (struct group_history_reply){.err = group == NULL ? ERR_GROUP_ID_NOT_FOUND : ERR_OK,
+                                        .dropped = history == NULL ? 0 : history->dropped};
     out->entries = arena_array(op->arena, count, sizeof(*out->entries));
     op->op.err = out->entries == NULL ? ERR_NOMEM : ERR_OK;
-    for (; out->count < count && op->op.err == ERR_OK; out->count++)
-        op->op.err = copy_entry(entry_at(history, out->count), op->arena, &out->entries[out->count]);
+    for (struct list_node *node = count == 0 ? NULL : list_first(&history->entries);
+         node != NULL && op->op.err == ERR_OK; node = list_next(&history->entries, node))
+        op->op.err = copy_entry(in_group(node), op->arena, &out->entries[out->count++]);
     step_answer(step, &op->op);
 }

@@ -2,6 +2,9 @@
  * group_history: why did it rebalance? The last GROUP_HISTORY_MAX rebalances of each group since this node coordinates
  * it: what caused it, who, how long it took, how many partitions changed hands. Not durable: nobody would miss it after
  * a restart as much as it would cost to write.
+ *
+ * Limits  what is over GROUP_HISTORY_MAX, or with all other groups of the loop over GROUP_HISTORIES_BYTES_MAX, goes:
+ *         the oldest rebalance first, whosever it is. Each group says how many of its own have gone.
  */
 #ifndef OTTLA_COORDINATOR_GROUP_HISTORY_H
 #define OTTLA_COORDINATOR_GROUP_HISTORY_H
@@ -9,7 +12,13 @@
 #include "base/arena.h"
 #include "coordinator/group.h"
 
-enum { GROUP_HISTORY_MAX = 100, GROUP_HISTORY_TEXT_MAX = 255 };
+enum {
+    GROUP_HISTORY_MAX = 100,
+    GROUP_HISTORY_TEXT_MAX = 255,
+    /* Of all groups of a loop, of whichever coordinators: sixteen thousand rebalances of the longest texts, and a
+     * hundred thousand of usual ones. */
+    GROUP_HISTORIES_BYTES_MAX = 16 * 1024 * 1024,
+};
 
 enum group_cause {
     CAUSE_JOINED,         /* a member came */
@@ -42,6 +51,7 @@ struct group_history_reply {
     enum err err; /* ERR_GROUP_ID_NOT_FOUND */
     struct group_rebalance *entries;
     uint32_t count;
+    uint64_t dropped; /* older ones, that it knows no more */
 };
 
 /* A rebalance begins; while one is under way, a further cause is not a rebalance of its own. Texts are copied and cut

@@ -33,6 +33,8 @@ enum err groups_new(const struct groups_spec *spec, struct groups **groups)
     if (made == NULL)
         return ERR_NOMEM;
     made->settings = spec->settings;
+    list_init(&made->own_histories.entries);
+    made->histories = spec->histories == NULL ? &made->own_histories : spec->histories;
     made->log = spec->log;
     made->seed = spec->seed;
     made->partition = spec->partition;

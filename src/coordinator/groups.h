@@ -14,6 +14,7 @@
 
 #include <stdint.h>
 
+#include "base/list.h"
 #include "base/log.h"
 #include "coordinator/group_op.h"
 #include "coordinator/group_settings.h"
@@ -22,8 +23,15 @@
 
 struct groups;
 
+/* What the histories of all groups of one loop hold together (group_history.h). */
+struct group_histories {
+    struct list entries; /* oldest first */
+    size_t bytes;
+};
+
 struct groups_spec {
     const struct group_settings *settings; /* borrowed for life */
+    struct group_histories *histories;     /* borrowed for life, list_init'ed; NULL: its own alone */
     struct log *log;                       /* for lines; NULL: none (tests) */
     uint64_t seed;                         /* of hash maps */
     int32_t partition;                     /* of __consumer_offsets: for lines */

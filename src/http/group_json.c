@@ -185,6 +185,7 @@ static json_t *history_json(struct making *to, const struct group_history_reply 
     }
     set(to, object, "group", json_text(group_id));
     set(to, object, "rebalances", rows);
+    set(to, object, "dropped", json_integer((json_int_t)history->dropped));
     return object;
 }
 

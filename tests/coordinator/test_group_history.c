@@ -67,6 +67,7 @@ START_TEST(the_last_hundred)
     for (int i = 0; i < 3 * GROUP_HISTORY_MAX + 1; i++) {
         reply = ask("g");
         ck_assert_uint_eq(reply->count, i < GROUP_HISTORY_MAX ? (uint32_t)i : GROUP_HISTORY_MAX);
+        ck_assert_uint_eq(reply->dropped, i < GROUP_HISTORY_MAX ? 0 : (uint64_t)(i - GROUP_HISTORY_MAX));
         group_history_begin(group, &world.step, CAUSE_LEFT, bytes_of(text, sizeof(text)), (struct bytes){0},
                             bytes_of(text, (size_t)(i % 200)), BYTES_LITERAL("bye"));
         group_history_end(group, &world.step, i, 1, 0);
@@ -85,4 +86,52 @@ START_TEST(the_last_hundred)
 }
 END_TEST
 
-RUN_TESTS("group_history", who_what_and_how_long, the_last_hundred)
+/* Rule: all groups of all coordinators of a loop share a bound; over it the oldest rebalance of all goes, and its group
+ * says so; what a group had comes free with it. */
+START_TEST(all_groups_together)
+{
+    enum { GROUPS = 200 };
+    static char text[GROUP_HISTORY_TEXT_MAX];
+    struct group_histories *all = NULL;
+    struct group *groups[GROUPS];
+    struct bytes longest = bytes_of(text, sizeof(text));
+    size_t each = 0;
+    uint32_t noted = 0;
+    uint32_t fit = 0;
+
+    memset(text, 'x', sizeof(text));
+    world_open(&world);
+    world.quiet = true;
+    all = world.groups->histories;
+    for (uint32_t i = 0; i < GROUPS; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "%u", i);
+        ck_assert_int_eq(group_get_or_make(world.groups, bytes_of_text(id), &groups[i]), ERR_OK);
+    }
+    for (uint32_t i = 0; i < GROUPS * (GROUP_HISTORY_MAX - 1); i++) { /* all take turns */
+        group_history_begin(groups[i % GROUPS], &world.step, CAUSE_LEFT, longest, longest, longest, longest);
+        group_history_end(groups[i % GROUPS], &world.step, (int32_t)i, 1, 0);
+        noted++;
+        if (i == 0)
+            each = all->bytes;
+        fit = (uint32_t)(GROUP_HISTORIES_BYTES_MAX / each);
+        ck_assert_uint_eq(all->bytes, each * (noted < fit ? noted : fit));
+        if (noted == fit)
+            ck_assert_uint_eq(ask("0")->dropped, 0);
+        if (noted == fit + 1) {
+            ck_assert_uint_eq(ask("0")->dropped, 1);
+            ck_assert_int_eq(ask("0")->entries[0].generation, GROUPS);
+            ck_assert_uint_eq(ask("1")->dropped, 0);
+        }
+    }
+    ck_assert_uint_gt(noted, fit); /* the bound was met */
+    for (uint32_t i = 0; i < GROUPS; i++)
+        group_history_free(groups[i]);
+    ck_assert_uint_eq(all->bytes, 0);
+    ck_assert(list_is_empty(&all->entries));
+    world_close(&world);
+}
+END_TEST
+
+RUN_TESTS("group_history", who_what_and_how_long, the_last_hundred, all_groups_together)
