@@ -50,12 +50,12 @@ static enum err walk_topic(void *context, const struct image_topic *row)
     return take(row, &topic) && walk->each(walk->context, &topic) ? ERR_OK : ERR_END;
 }
 
-static void each_topic(const struct group_topics *topics, bool (*each)(void *context, const struct group_topic *topic),
-                       void *context)
+static void each_topic(const struct group_topics *topics, struct bytes from,
+                       bool (*each)(void *context, const struct group_topic *topic), void *context)
 {
     const struct image *image = image_of(topics);
     struct walk walk = {each, context};
-    enum err err = image == NULL ? ERR_END : image_each_topic(image, walk_topic, &walk);
+    enum err err = image == NULL ? ERR_END : image_each_topic_from(image, from, walk_topic, &walk);
 
     (void)err; /* it stopped where each said so */
 }

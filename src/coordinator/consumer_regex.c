@@ -251,19 +251,19 @@ static enum err compile_next(struct regex_task *task)
     return err;
 }
 
-/* Topics come by name: those up to where the last turn ended are passed over. */
+/* Topics come by name, from the one on that the last turn ended at. */
 static bool each_topic(void *context, const struct group_topic *topic)
 {
     struct regex_task *task = context;
-    int order = task->after.data == NULL ? 1 : bytes_compare(topic->name, task->after);
+    bool again = task->after.data != NULL && bytes_equal(topic->name, task->after);
 
-    if (order < 0 || (order == 0 && task->next == 0))
+    if (again && task->next == 0)
         return true;
     if (is_spent(task)) {
         task->done = false;
         return false;
     }
-    if (order > 0) {
+    if (!again) {
         assert(topic->name.size <= sizeof(task->after_name));
         task->next = 0; /* the one that was under way is gone */
         memcpy(task->after_name, topic->name.data, topic->name.size);
@@ -283,6 +283,20 @@ static void queue(struct regex_task *task, int64_t due_ns)
     list_add_last(&groups->resolving, &task->in_resolving);
 }
 
+/* From the topic that the last turn ended at: passed over one by one, a hundred thousand that take hundreds of turns
+ * would cost tens of millions of comparisons. */
+static void look_at_topics(struct regex_task *task, const struct group_topics *topics)
+{
+    uint8_t name[GROUP_TOPIC_NAME_BYTES_MAX]; /* after_name is another's soon */
+    struct bytes from = {0};
+
+    if (task->after.size > 0) {
+        memcpy(name, task->after.data, task->after.size);
+        from = bytes_of(name, task->after.size);
+    }
+    topics->each(topics, from, each_topic, task);
+}
+
 /* It is in no queue; what is not done afterwards goes to the end of it. */
 static void work(struct regex_task *task, struct step *step)
 {
@@ -297,7 +311,7 @@ static void work(struct regex_task *task, struct step *step)
         task->done = false;
     else if (task->err == ERR_OK &&
              task->written == 0) /* else all are matched, and the rest of the records is to be written */
-        step->topics->each(step->topics, each_topic, task);
+        look_at_topics(task, step->topics);
     if (task->err != ERR_OK) { /* no memory for so many: begun anew when somebody speaks */
         consumer_regex_stop(consumer);
         return;
@@ -428,7 +442,7 @@ static enum err begin(struct consumer_group *consumer, struct step *step, const 
             return err;
     }
     if (op->may_describe_topic != NULL)
-        step->topics->each(step->topics, each_right, &(struct rights){task, op});
+        step->topics->each(step->topics, (struct bytes){0}, each_right, &(struct rights){task, op});
     queue(task, step->now_ns);
     return task->err;
 }

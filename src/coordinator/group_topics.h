@@ -25,9 +25,9 @@ struct group_topics {
     /* False: there is none. */
     bool (*by_name)(const struct group_topics *topics, struct bytes name, struct group_topic *topic);
     bool (*by_id)(const struct group_topics *topics, struct uuid id, struct group_topic *topic);
-    /* All, by name; stops where each says false. */
-    void (*each)(const struct group_topics *topics, bool (*each)(void *context, const struct group_topic *topic),
-                 void *context);
+    /* All that are not below from (null: all), by name; stops where each says false. */
+    void (*each)(const struct group_topics *topics, struct bytes from,
+                 bool (*each)(void *context, const struct group_topic *topic), void *context);
     /* The racks of a partition's replicas, sorted, each once, at most max; how many. Replicas without one are left out.
      */
     uint32_t (*racks)(const struct group_topics *topics, struct uuid id, uint32_t partition, struct bytes *racks,

@@ -246,11 +246,16 @@ uint64_t image_partition_count(const struct image *image)
 
 enum err image_each_topic(const struct image *image, image_topic_fn *each, void *context)
 {
+    return image_each_topic_from(image, (struct bytes){0}, each, context);
+}
+
+enum err image_each_topic_from(const struct image *image, struct bytes from, image_topic_fn *each, void *context)
+{
     struct pmap_cursor cursor;
     void *row = NULL;
     enum err err = ERR_OK;
 
-    pmap_first(&image->topics_by_name, &cursor);
+    pmap_seek(&image->topics_by_name, from, &cursor);
     while (err == ERR_OK && pmap_next(&cursor, NULL, &row))
         err = each(context, row);
     return err;

@@ -165,6 +165,9 @@ typedef enum err image_topic_fn(void *context, const struct image_topic *topic);
 typedef enum err image_broker_fn(void *context, const struct image_broker *broker);
 typedef enum err image_configs_fn(void *context, const struct image_configs *configs);
 typedef enum err image_feature_fn(void *context, struct bytes name, int16_t level);
+/* By name, from the first one on that is not below from (null: from all). */
+MUST_CHECK enum err image_each_topic_from(const struct image *image, struct bytes from, image_topic_fn *each,
+                                          void *context);
 MUST_CHECK enum err image_each_topic(const struct image *image, image_topic_fn *each, void *context);
 MUST_CHECK enum err image_each_broker(const struct image *image, image_broker_fn *each, void *context);
 MUST_CHECK enum err image_each_controller(const struct image *image, image_broker_fn *each, void *context);

@@ -282,10 +282,10 @@ static bool by_id(const struct group_topics *topics, struct uuid id, struct grou
     return false;
 }
 
-static void each_topic(const struct group_topics *topics, bool (*each)(void *context, const struct group_topic *topic),
-                       void *context)
+static void each_topic(const struct group_topics *topics, struct bytes from,
+                       bool (*each)(void *context, const struct group_topic *topic), void *context)
 {
-    const struct group_world *world = of_topics(topics);
+    struct group_world *world = (struct group_world *)(uintptr_t)of_topics(topics);
     const struct group_topic *before = NULL;
 
     for (;;) { /* by name */
@@ -294,10 +294,12 @@ static void each_topic(const struct group_topics *topics, bool (*each)(void *con
         for (uint32_t i = 0; i < world->topic_count; i++) {
             const struct group_topic *topic = &world->table[i];
 
-            if (topic->partition_count > 0 && (before == NULL || bytes_compare(topic->name, before->name) > 0) &&
+            if (topic->partition_count > 0 && bytes_compare(topic->name, from) >= 0 &&
+                (before == NULL || bytes_compare(topic->name, before->name) > 0) &&
                 (next == NULL || bytes_compare(topic->name, next->name) < 0))
                 next = topic;
         }
+        world->topics_told += next != NULL;
         if (next == NULL || !each(context, next))
             return;
         before = next;

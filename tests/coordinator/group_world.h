@@ -44,6 +44,7 @@ struct group_world {
     struct group_topics topics;
     struct group_topic table[WORLD_TOPICS_MAX];
     uint32_t topic_count;
+    uint64_t topics_told;                 /* one by one, to whoever asked for them by name */
     struct bytes racks[WORLD_TOPICS_MAX]; /* of every replica of that topic; null: none */
     struct world_config configs[WORLD_CONFIGS_MAX];
     uint32_t config_count;

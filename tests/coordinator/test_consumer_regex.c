@@ -366,6 +366,43 @@ START_TEST(many_groups_take_turns)
 }
 END_TEST
 
+/* Rule: a turn goes on where the last one ended: each topic is looked at once, but for those that a turn ends and
+ * begins at, however many turns there are. */
+START_TEST(each_topic_once)
+{
+    enum { MANY = 20, EXPRESSIONS = 4, TICKS_MAX = 10000 };
+    static char topics[MANY][48];
+    static char texts[EXPRESSIONS][48];
+    static char names[EXPRESSIONS][8];
+    uint64_t told = 0;
+    uint64_t ticks = 0;
+
+    begin();
+    world.quiet = true;
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(topics[i], sizeof(topics[i]), "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz-%d", i);
+        world_topic(&world, topics[i], 1);
+    }
+    for (int i = 0; i < EXPRESSIONS; i++) {
+        (void)snprintf(texts[i], sizeof(texts[i]), "((z+)+)+[w-x]|c{1,%d}", i + 1);
+        (void)snprintf(names[i], sizeof(names[i]), "m%d", i);
+        JOIN(&world, names[i], NULL, .regex = texts[i]);
+    }
+    world_advance(&world, 1);
+    world_advance(&world, 10001);
+    told = world.topics_told;
+    JOIN(&world, names[0], NULL, .regex = texts[0]);
+    for (; !expression(texts[EXPRESSIONS - 1])->resolved; ticks++) {
+        ck_assert_uint_lt(ticks, TICKS_MAX);
+        world.now_ns += 1;
+        world_advance(&world, 0);
+    }
+    ck_assert_uint_gt(ticks, MANY); /* else nothing is shown */
+    ck_assert_uint_le(world.topics_told - told, world.topic_count + 2 * ticks);
+    world_close(&world);
+}
+END_TEST
+
 RUN_TESTS("consumer_regex", resolved_beside, invalid, rights_count, refreshed, too_many_topics,
           too_many_topics_with_rights, a_clock_set_back, a_piece_in_a_step, left_by_another_broker, left_just_now,
-          many_groups_take_turns)
+          many_groups_take_turns, each_topic_once)

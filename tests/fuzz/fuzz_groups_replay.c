@@ -228,11 +228,12 @@ static bool by_id(const struct group_topics *topics, struct uuid id, struct grou
     return false;
 }
 
-static void each_topic(const struct group_topics *topics, bool (*each)(void *context, const struct group_topic *topic),
-                       void *context)
+static void each_topic(const struct group_topics *topics, struct bytes from,
+                       bool (*each)(void *context, const struct group_topic *topic), void *context)
 {
     for (uint32_t i = 0; i < TOPICS; i++) /* they stand by name */
-        if (of_topics(topics)->table[i].partition_count > 0 && !each(context, &of_topics(topics)->table[i]))
+        if (of_topics(topics)->table[i].partition_count > 0 &&
+            bytes_compare(of_topics(topics)->table[i].name, from) >= 0 && !each(context, &of_topics(topics)->table[i]))
             return;
 }
 

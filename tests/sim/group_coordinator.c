@@ -339,13 +339,14 @@ static bool by_id(const struct group_topics *topics, struct uuid id, struct grou
     return false;
 }
 
-static void each_topic(const struct group_topics *topics, bool (*each)(void *context, const struct group_topic *topic),
-                       void *context)
+static void each_topic(const struct group_topics *topics, struct bytes from,
+                       bool (*each)(void *context, const struct group_topic *topic), void *context)
 {
     const struct group_coordinator *coordinator = of_topics(topics);
 
     for (uint32_t i = 0; i < COORDINATOR_TOPICS; i++)
-        if (coordinator->table[i].partition_count > 0 && !each(context, &coordinator->table[i]))
+        if (coordinator->table[i].partition_count > 0 && bytes_compare(coordinator->table[i].name, from) >= 0 &&
+            !each(context, &coordinator->table[i]))
             return;
 }
 
