@@ -96,6 +96,7 @@ OFFSETS = {
                             "a fetch t/0 member=a epoch=7; a fetch t/0 member=a epoch=-1",
     "deleting offsets": "a offsetdelete t/0; a commit gen=-1 member= t/0=5 t/1=6; a offsetdelete t/0,t/2,none/0; a fetch all; "
                         "a offsetdelete t/1; a fetch all; a describe",
+    "deleting offsets of no partition": "a commit gen=-1 member= t/0=5; a offsetdelete t/9,t/-1,t/0; a fetch all",
     "deleting offsets of members": "a join v=3 meta=sub:t; a sync; a commit t/0=5 u/0=6; a offsetdelete t/0,u/0; a fetch all; "
                                    "a leave; a offsetdelete t/0; a fetch all",
     "deleting offsets of something else": "a join v=3 type=connect protocols=x; a sync type=connect name=x; a commit t/0=5; a offsetdelete t/0; a leave; "

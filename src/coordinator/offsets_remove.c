@@ -88,7 +88,7 @@ static enum err delete_topic(struct groups *groups, struct step *step, struct gr
 
         offset_delete_response_partition_init(at);
         at->partition_index = from->partitions[i].partition_index;
-        if (!known)
+        if (!known || at->partition_index < 0 || (uint32_t)at->partition_index >= topic.partition_count)
             at->error_code = err_wire(ERR_UNKNOWN_TOPIC_OR_PARTITION);
         else if (subscribed)
             at->error_code = err_wire(ERR_GROUP_SUBSCRIBED_TO_TOPIC);

@@ -365,9 +365,13 @@ START_TEST(deleted_topics_and_offsets)
     commit_one("g", "t", 1, 2);
     commit_one("g", "u", 0, 3);
     commit_one("h", "t", 1, 4);
-    world_say(&world, "OffsetDelete: one that is, one that is not; an unknown topic; an unknown group");
+    world_say(&world,
+              "OffsetDelete: one that is, one that is not; a partition that the topic does not have; an unknown "
+              "topic; an unknown group");
     delete_offset("g", "t", 0);
     delete_offset("g", "u", 1);
+    delete_offset("g", "t", 2);
+    delete_offset("g", "t", -1);
     delete_offset("g", "unknown", 0);
     delete_offset("nobody", "t", 0);
     world_say(&world, "a topic goes, and with it what was committed, in every group");
