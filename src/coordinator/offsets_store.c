@@ -417,13 +417,9 @@ void offsets_settle(struct groups *groups, int64_t producer_id, bool committed)
     if (transaction == NULL)
         return;
     assert(groups->step == NULL); /* nobody holds a group */
-    while ((node = list_first(&transaction->pending)) != NULL) {
-        struct pending_offset *pending = LIST_ENTRY(node, struct pending_offset, in_transaction);
-        struct group *group = pending->topic->group;
-
-        settle_one(pending, committed);
-        (void)group_settle(group);
-    }
+    /* A group of which nothing is left by an abort stays, Empty, for the next sweep, as Apache Kafka's does. */
+    while ((node = list_first(&transaction->pending)) != NULL)
+        settle_one(LIST_ENTRY(node, struct pending_offset, in_transaction), committed);
     free_transaction_if_empty(groups, transaction);
 }
 

@@ -102,7 +102,7 @@ MUST_CHECK enum err offsets_put_pending(struct groups *groups, int64_t producer_
                                         struct bytes topic, int32_t partition, const struct offset_value *value);
 /* Takes away what is committed for the partition, and what is pending. Does nothing where there is none. */
 void offsets_drop(struct group *group, struct bytes topic, int32_t partition);
-/* The producer's transaction has ended. */
+/* The producer's transaction has ended. A group that it leaves without anything stays, until a sweep. */
 void offsets_settle(struct groups *groups, int64_t producer_id, bool committed);
 
 #endif
