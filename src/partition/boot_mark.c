@@ -23,14 +23,14 @@ enum err boot_mark_parse(struct bytes from, struct boot_mark *mark, uint16_t *ve
 {
     uint16_t state = 0;
 
-    if (from.size < BOOT_MARK_BYTES || big_endian_load_u64(from.data) != MAGIC)
+    if (from.size < BOOT_MARK_BYTES || big_endian_load_u64(from.data) != MAGIC ||
+        big_endian_load_u32(from.data + CRC_AT) != crc32c(0, from.data, CRC_AT))
         return ERR_DAMAGED;
     *version = big_endian_load_u16(from.data + 8);
     if (*version != BOOT_MARK_VERSION)
         return ERR_UNSUPPORTED_VERSION;
     state = big_endian_load_u16(from.data + 10);
-    if (big_endian_load_u32(from.data + CRC_AT) != crc32c(0, from.data, CRC_AT) || state < BOOT_MARK_RUNNING ||
-        state > BOOT_MARK_FAILED)
+    if (state < BOOT_MARK_RUNNING || state > BOOT_MARK_FAILED)
         return ERR_DAMAGED;
     mark->state = (enum boot_mark_state)state;
     memcpy(mark->boot_id.bytes, from.data + BOOT_ID_AT, UUID_BYTES);

@@ -3,7 +3,8 @@
  * Kafka ignores. While the boot is the same, all that was written is still in the page cache, synced or not: after a
  * mere kill nothing but the last write of each log can be torn.
  *
- * Format   64 bytes, big-endian: magic u64, version u16, state u16, zero u32, boot id 16, zeroes, CRC-32C of 0..59.
+ * Format   64 bytes, big-endian: magic u64, version u16, state u16, zero u32, boot id 16, zeroes, CRC-32C of 0..59;
+ *          magic, version and checksum stay where they are in every version: a flipped bit is no later build's mark.
  * Threads  all calls block: in a job, or before the reactors start.
  */
 #ifndef OTTLA_PARTITION_BOOT_MARK_H

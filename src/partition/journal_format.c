@@ -41,12 +41,11 @@ enum err journal_header_read(struct bytes from, struct journal_header *header, u
         return ERR_NOT_FOUND;
     if (big_endian_load_u64(from.data) != FILE_MAGIC)
         return ERR_DAMAGED;
-    *version = big_endian_load_u16(from.data + VERSION_AT);
-    /* Where a later version keeps its checksum is not known here. */
-    if (*version != JOURNAL_VERSION)
-        return ERR_UNSUPPORTED_VERSION;
     if (big_endian_load_u32(from.data + FILE_CRC_AT) != crc32c(0, from.data, FILE_CRC_AT))
         return ERR_DAMAGED;
+    *version = big_endian_load_u16(from.data + VERSION_AT);
+    if (*version != JOURNAL_VERSION)
+        return ERR_UNSUPPORTED_VERSION;
     header->reactor = big_endian_load_u32(from.data + 12);
     memcpy(header->directory_id.bytes, from.data + 16, UUID_BYTES);
     header->generation = big_endian_load_u64(from.data + 32);

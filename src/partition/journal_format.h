@@ -11,7 +11,8 @@
  * sync brought; groups of a generation are numbered from 0. An entry concerns one log.
  *
  *   file header (64)   0 magic u64, 8 version u16, 10 zero, 12 reactor u32, 16 directory id, 32 generation u64,
- *                      40 file bytes u64, 48 random u64, 56 zero, 60 CRC-32C of 0..59
+ *                      40 file bytes u64, 48 random u64, 56 zero, 60 CRC-32C of 0..59; magic, version and checksum
+ *                      stay there in every version: a flipped bit is no later build's journal
  *   group header (40)  0 magic u32, 4 CRC-32C of 8..39, 8 random u64, 16 generation u64, 24 number u32, 28 bytes of
  *                      entries u32, 32 entries u32, 36 zero
  *   entry (72 + body)  0 CRC-32C of 4..end of body, 4 type u8, 5 zero, 8 random u64, 16 group number u32, 20 body

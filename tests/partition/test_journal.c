@@ -1,6 +1,7 @@
 /* Rule: what the journal says is on the disk comes back after a power cut, whatever the segments have lost, and never
  * anything else; a file that another build or another program wrote is told apart. */
 #include "base/big_endian.h"
+#include "base/crc32c.h"
 #include "base/mem.h"
 #include "partition/boot_mark.h"
 #include "partition/checkpoint.h"
@@ -70,6 +71,38 @@ static void end(struct partition_log *log)
 
 /* --- format --- */
 
+enum { CRC_AT = 60 /* of a journal's header and of a boot mark, whatever their version */ };
+
+/* As a build of that version would have written it. */
+static void make_version(uint8_t *header, uint8_t version)
+{
+    header[9] = version;
+    big_endian_store_u32(header + CRC_AT, crc32c(0, header, CRC_AT));
+}
+
+/* Any flipped bit is damage, one in the version too; a later build's mark is told from that. */
+START_TEST(a_boot_mark_reads_back)
+{
+    struct boot_mark mark = {BOOT_MARK_STOPPED, {{1, 2, 3}}};
+    struct boot_mark read;
+    uint8_t buffer[BOOT_MARK_BYTES];
+    uint16_t version = 0;
+
+    boot_mark_format(&mark, buffer);
+    ck_assert_int_eq(boot_mark_parse(bytes_of(buffer, sizeof(buffer)), &read, &version), ERR_OK);
+    ck_assert_int_eq(read.state, mark.state);
+    ck_assert(uuid_equal(read.boot_id, mark.boot_id));
+    for (size_t bit = 0; bit < 8 * sizeof(buffer); bit++) {
+        buffer[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        ck_assert_int_eq(boot_mark_parse(bytes_of(buffer, sizeof(buffer)), &read, &version), ERR_DAMAGED);
+        buffer[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    make_version(buffer, BOOT_MARK_VERSION + 1);
+    ck_assert_int_eq(boot_mark_parse(bytes_of(buffer, sizeof(buffer)), &read, &version), ERR_UNSUPPORTED_VERSION);
+    ck_assert_uint_eq(version, BOOT_MARK_VERSION + 1);
+}
+END_TEST
+
 START_TEST(what_is_written_reads_back)
 {
     uint8_t buffer[4096];
@@ -90,10 +123,16 @@ START_TEST(what_is_written_reads_back)
     ck_assert_int_eq(journal_header_read(bytes_of(buffer, JOURNAL_HEADER_BYTES), &read_header, &version), ERR_OK);
     ck_assert_uint_eq(read_header.generation, 7);
     ck_assert_uint_eq(read_header.random, 99);
-    buffer[9] = 2;
+    for (size_t bit = 0; bit < 8 * JOURNAL_HEADER_BYTES; bit++) {
+        buffer[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        ck_assert_int_eq(journal_header_read(bytes_of(buffer, JOURNAL_HEADER_BYTES), &read_header, &version),
+                         ERR_DAMAGED);
+        buffer[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    make_version(buffer, JOURNAL_VERSION + 1);
     ck_assert_int_eq(journal_header_read(bytes_of(buffer, JOURNAL_HEADER_BYTES), &read_header, &version),
                      ERR_UNSUPPORTED_VERSION);
-    ck_assert_uint_eq(version, 2);
+    ck_assert_uint_eq(version, JOURNAL_VERSION + 1);
     memset(buffer, 0, sizeof(buffer));
     ck_assert_int_eq(journal_header_read(bytes_of(buffer, JOURNAL_HEADER_BYTES), &read_header, &version),
                      ERR_NOT_FOUND);
@@ -454,7 +493,7 @@ START_TEST(a_later_version_is_refused)
     ck_assert_uint_gt(content.size, 0);
     copy = mem_alloc(content.size);
     memcpy(copy, content.data, content.size);
-    copy[9] = 2;
+    make_version(copy, JOURNAL_VERSION + 1);
     sim_fs_poke(&world.disk, "/data/ottla-journal-0-1", bytes_of(copy, content.size));
     mem_free(copy);
     world.lines = 0;
@@ -514,6 +553,6 @@ START_TEST(trust_follows_the_marks)
 }
 END_TEST
 
-RUN_TESTS("journal", what_is_written_reads_back, nothing_synced_is_lost, a_failed_sync_promises_nothing,
-          what_was_cut_does_not_come_back, only_what_continues_the_log_applies, only_one_use_of_a_file_counts,
-          notes_make_history, a_later_version_is_refused, trust_follows_the_marks)
+RUN_TESTS("journal", a_boot_mark_reads_back, what_is_written_reads_back, nothing_synced_is_lost,
+          a_failed_sync_promises_nothing, what_was_cut_does_not_come_back, only_what_continues_the_log_applies,
+          only_one_use_of_a_file_counts, notes_make_history, a_later_version_is_refused, trust_follows_the_marks)
