@@ -265,6 +265,13 @@ int64_t node_produce(struct node_world *world, uint32_t client, struct uuid topi
     return node_produce_keyed(world, client, topic, partition, (struct bytes){0}, value_bytes, err);
 }
 
+void node_start_without_second_dir(struct node_world *world)
+{
+    sim_fs_set_fault(&world->disk, SIM_FS_FAIL, SIM_FS_LOCK, 2, ERR_IO);
+    sim_node_start(&world->node);
+    assert(sim_fs_fault_struck(&world->disk));
+}
+
 void node_find_coordinator(struct node_world *world, const char *group)
 {
     struct find_coordinator_request request;

@@ -71,6 +71,9 @@ int64_t node_produce(struct node_world *world, uint32_t client, struct uuid topi
 int64_t node_produce_keyed(struct node_world *world, uint32_t client, struct uuid topic, int32_t partition,
                            struct bytes key, size_t value_bytes, enum err *err);
 
+/* A start that cannot use the second of several log directories. */
+void node_start_without_second_dir(struct node_world *world);
+
 /* As clients do it: again and again, until the group's coordinator is there. */
 void node_find_coordinator(struct node_world *world, const char *group);
 

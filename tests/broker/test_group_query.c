@@ -10,7 +10,6 @@
 #include "node_world.h"
 #include "protocol/gen/consumer_group_heartbeat.h"
 #include "protocol/gen/delete_records.h"
-#include "protocol/gen/find_coordinator.h"
 #include "protocol/gen/offset_commit.h"
 
 enum { PARTITIONS = 4, RECORDS = 10, TRIES = 100, WAIT_MS = 10000 };
@@ -25,21 +24,10 @@ static bool done;
 
 static void begin(uint64_t seed, uint32_t reactors)
 {
-    struct find_coordinator_request request;
-    int16_t code = 1;
-
     node_world_begin(&world, seed, reactors);
     loop = sim_loop_new(&world.sim, "pages", 0);
-    find_coordinator_request_init(&request);
-    request.key = BYTES_LITERAL("g");
-    for (int i = 0; code != 0; i++) {
-        struct node_call call;
-
-        ck_assert_int_lt(i, TRIES);
-        code = ((struct find_coordinator_response *)ASK(find_coordinator, &request, 2, &call))->error_code;
-        node_call_end(&call);
-        node_world_pass(&world, 50);
-    }
+    node_find_coordinator(&world, "g");
+    node_world_pass(&world, 50); /* the other coordinators come, too */
 }
 
 static void is_done(struct group_query *which)

@@ -24,33 +24,42 @@ static void begin(uint64_t seed, const char *more)
     sim_node_start(&world.node);
 }
 
-static int16_t alter(const char *path, const char *name, int32_t index)
+/* What it says of each; node_call_end. */
+static const struct alter_replica_log_dir_partition_result *alter_all(const char *path, const char *name,
+                                                                      int32_t *indexes, uint32_t count,
+                                                                      struct node_call *call)
 {
     struct alter_replica_log_dirs_request request;
     struct alter_replica_log_dir dir;
     struct alter_replica_log_dir_topic topic;
     const struct alter_replica_log_dirs_response *response = NULL;
-    struct node_call call;
-    int16_t code = 0;
 
     alter_replica_log_dirs_request_init(&request);
     alter_replica_log_dir_init(&dir);
     alter_replica_log_dir_topic_init(&topic);
     topic.name = bytes_of_text(name);
-    topic.partitions = &index;
-    topic.partitions_count = 1;
+    topic.partitions = indexes;
+    topic.partitions_count = count;
     dir.path = bytes_of_text(path);
     dir.topics = &topic;
     dir.topics_count = 1;
     request.dirs = &dir;
     request.dirs_count = 1;
     response = node_ask(&world, 0, &alter_replica_log_dirs_request_message, &request,
-                        &alter_replica_log_dirs_response_message, ALTER_VERSION, &call);
+                        &alter_replica_log_dirs_response_message, ALTER_VERSION, call);
     ck_assert_ptr_nonnull(response);
     ck_assert_uint_eq(response->results_count, 1);
-    ck_assert_uint_eq(response->results[0].partitions_count, 1);
-    ck_assert_int_eq(response->results[0].partitions[0].partition_index, index);
-    code = response->results[0].partitions[0].error_code;
+    ck_assert_uint_eq(response->results[0].partitions_count, count);
+    return response->results[0].partitions;
+}
+
+static int16_t alter(const char *path, const char *name, int32_t index)
+{
+    struct node_call call;
+    const struct alter_replica_log_dir_partition_result *result = alter_all(path, name, &index, 1, &call);
+    int16_t code = result->error_code;
+
+    ck_assert_int_eq(result->partition_index, index);
     node_call_end(&call);
     return code;
 }
@@ -87,6 +96,19 @@ static void produce(struct uuid topic, int32_t index, int64_t from, int64_t to)
 
     for (int64_t i = from; i < to; i++)
         ck_assert_int_eq(node_produce(&world, 0, topic, index, RECORD_BYTES, &err), i);
+}
+
+/* Topic "a", of one partition with so many records, in that directory; config: NULL, or one of its own. */
+static struct uuid topic_in(uint32_t dir, int64_t records, const char *config)
+{
+    struct uuid topic = node_create_topic(&world, "a", 1, config, NULL);
+
+    produce(topic, 0, 0, records);
+    node_world_pass(&world, 100);
+    if (dir_of(topic, 0) != dir)
+        ck_assert_int_eq(alter(paths[dir], "a", 0), 0);
+    await_dir(topic, 0, dir);
+    return topic;
 }
 
 /* Of partition 0 in the directory; false: it is not there. */
@@ -283,6 +305,13 @@ static void copy_file(const char *from, const char *to, const char *name)
     sim_fs_poke(&world.disk, new, content);
 }
 
+/* As an operator does it, or a kill at the end of a move. */
+static void copy_partition(const char *from, const char *to)
+{
+    copy_file(from, to, "00000000000000000000.log");
+    copy_file(from, to, "partition.metadata");
+}
+
 static bool start_is_told(void *context)
 {
     (void)context;
@@ -311,8 +340,7 @@ START_TEST(of_two_the_metadata_choose)
         produce(topic, 0, 5 + 2 * (int64_t)to, 6 + 2 * (int64_t)to);
         sim_node_stop(&world.node);
         ck_assert_int_eq(fs_mkdir(&world.disk.fs, at == 0 ? "/data/a-0" : at == 1 ? "/more/a-0" : "/last/a-0"), ERR_OK);
-        copy_file(paths[to], paths[at], "00000000000000000000.log");
-        copy_file(paths[to], paths[at], "partition.metadata");
+        copy_partition(paths[to], paths[at]);
         sim_node_start(&world.node);
         ck_assert_uint_eq(dir_of(topic, 0), to);
         (void)snprintf(path, sizeof(path), "%s/a-0", paths[at]);
@@ -327,20 +355,15 @@ END_TEST
  * touches neither; with one of them moved away it does. */
 START_TEST(of_two_that_the_metadata_do_not_name_none_is_served)
 {
-    static const char *const files[] = {"00000000000000000000.log", "partition.metadata"};
     struct uuid topic;
     bool told = false;
 
     begin(6, NULL);
-    topic = node_create_topic(&world, "a", 1, NULL);
-    produce(topic, 0, 0, 5);
-    ck_assert_int_eq(alter("/last", "a", 0), 0);
-    await_dir(topic, 0, 2);
+    topic = topic_in(2, 5, NULL);
     sim_node_stop(&world.node);
     for (uint32_t at = 0; at < 2; at++) {
         ck_assert_int_eq(fs_mkdir(&world.disk.fs, at == 0 ? "/data/a-0" : "/more/a-0"), ERR_OK);
-        for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-            copy_file("/last", paths[at], files[i]);
+        copy_partition("/last", paths[at]);
     }
     sim_node_set(&world.node, "log.dirs=/data,/more");
     for (int start = 0; start < 2; start++) {
@@ -375,10 +398,7 @@ START_TEST(a_bare_directory_counts_where_there_is_nothing_else)
         struct uuid topic;
 
         begin(6, NULL);
-        topic = node_create_topic(&world, "a", 1, NULL);
-        produce(topic, 0, 0, 5);
-        ck_assert_int_eq(alter("/last", "a", 0), 0);
-        await_dir(topic, 0, 2);
+        topic = topic_in(2, 5, NULL);
         sim_node_stop(&world.node);
         for (uint32_t at = 0; at < 2; at++) {
             ck_assert_int_eq(fs_mkdir(&world.disk.fs, at == 0 ? "/data/a-0" : "/more/a-0"), ERR_OK);
@@ -386,8 +406,7 @@ START_TEST(a_bare_directory_counts_where_there_is_nothing_else)
                 sim_fs_poke(&world.disk, at == 0 ? "/data/a-0/00000000000000000000.log" : "/more/a-0/garbage",
                             (struct bytes){0});
             else
-                for (size_t i = 0; i < 2; i++)
-                    copy_file("/last", paths[at], i == 0 ? "00000000000000000000.log" : "partition.metadata");
+                copy_partition("/last", paths[at]);
         }
         sim_node_set(&world.node, "log.dirs=/data,/more");
         world.node.silent = bare == 2;
@@ -459,14 +478,8 @@ START_TEST(a_target_that_fails)
         enum err err = ERR_OK;
 
         begin(seed, NULL);
-        topic = node_create_topic(&world, "a", 1, NULL);
-        node_world_pass(&world, 100);
-        produce(topic, 0, 0, 3);
+        topic = topic_in(0, 3, NULL); /* the metadata's own directory is not to fail */
         home = shard_home(world.node.broker, topic, 0);
-        if (dir_of(topic, 0) != 0) { /* the metadata's own directory is not to fail */
-            ck_assert_int_eq(alter(paths[0], "a", 0), 0);
-            await_dir(topic, 0, 0);
-        }
         ck_assert_int_eq(alter("/more", "a", 0), 0);
         step(seed);
         shard_storage_failed(home, "/more", ERR_IO);
@@ -503,13 +516,8 @@ START_TEST(an_origin_that_fails)
         enum err err = ERR_OK;
 
         begin(seed, NULL);
-        topic = node_create_topic(&world, "a", 1, "flush.messages=1", NULL);
-        node_world_pass(&world, 100);
-        produce(topic, 0, 0, 3);
+        topic = topic_in(1, 3, "flush.messages=1");
         home = shard_home(world.node.broker, topic, 0);
-        if (dir_of(topic, 0) != 1)
-            ck_assert_int_eq(alter("/more", "a", 0), 0);
-        await_dir(topic, 0, 1);
         ck_assert_int_eq(alter("/last", "a", 0), 0);
         step(seed);
         world.node.silent = true;
@@ -565,12 +573,7 @@ START_TEST(what_lies_elsewhere_is_not_made_up_for)
         enum err err = ERR_OK;
 
         begin(seed, NULL);
-        topic = node_create_topic(&world, "a", 1, "flush.messages=1", NULL);
-        produce(topic, 0, 0, 5);
-        node_world_pass(&world, 100);
-        if (dir_of(topic, 0) != 1)
-            ck_assert_int_eq(alter("/more", "a", 0), 0);
-        await_dir(topic, 0, 1);
+        topic = topic_in(1, 5, "flush.messages=1");
         if (clean)
             sim_node_stop(&world.node);
         else
@@ -586,12 +589,13 @@ START_TEST(what_lies_elsewhere_is_not_made_up_for)
         sim_fs_poke(&world.disk, path, content);
         size = content.size;
         sim_fs_poke(&world.disk, "/last/log-start-offset-checkpoint", BYTES_LITERAL("0\n1\na 0  1\n"));
-        if (seed == 9)
-            sim_node_set(&world.node, "log.dirs=/data,/last");
-        else
-            sim_fs_set_fault(&world.disk, SIM_FS_FAIL, SIM_FS_LOCK, 2, ERR_IO); /* /data, then /more */
         world.node.silent = true;
-        sim_node_start(&world.node);
+        if (seed == 9) {
+            sim_node_set(&world.node, "log.dirs=/data,/last");
+            sim_node_start(&world.node);
+        } else {
+            node_start_without_second_dir(&world);
+        }
         world.node.silent = false;
         ck_assert_uint_eq(world.node.broker->dir_count, 2);
         home = shard_home(world.node.broker, topic, 0);
@@ -666,9 +670,8 @@ START_TEST(what_may_lie_elsewhere_is_not_made_anew)
                            lost);
             sim_fs_poke(&world.disk, to, sim_fs_peek(&world.disk, from));
         }
-        sim_fs_set_fault(&world.disk, SIM_FS_FAIL, SIM_FS_LOCK, 2, ERR_IO); /* /data, then /more */
         world.node.silent = true;
-        sim_node_start(&world.node);
+        node_start_without_second_dir(&world);
         ck_assert_uint_eq(world.node.broker->dir_count, 2);
         produce(topic, 1 - lost, 0, 1);
         node_world_pass(&world, 5000); /* the metadata are told where that one is */
@@ -741,28 +744,13 @@ END_TEST
 START_TEST(so_many_wishes)
 {
     static int32_t indexes[DIR_WISHES_MAX + 10];
-    struct alter_replica_log_dirs_request request;
-    struct alter_replica_log_dir dir;
-    struct alter_replica_log_dir_topic asked;
     struct node_call call;
     struct uuid topic;
 
     begin(7, NULL);
     for (int32_t i = 0; i < DIR_WISHES_MAX + 10; i++)
         indexes[i] = i;
-    alter_replica_log_dirs_request_init(&request);
-    alter_replica_log_dir_init(&dir);
-    alter_replica_log_dir_topic_init(&asked);
-    asked.name = BYTES_LITERAL("later");
-    asked.partitions = indexes;
-    asked.partitions_count = DIR_WISHES_MAX + 10;
-    dir.path = BYTES_LITERAL("/last");
-    dir.topics = &asked;
-    dir.topics_count = 1;
-    request.dirs = &dir;
-    request.dirs_count = 1;
-    ck_assert_ptr_nonnull(node_ask(&world, 0, &alter_replica_log_dirs_request_message, &request,
-                                   &alter_replica_log_dirs_response_message, ALTER_VERSION, &call));
+    (void)alter_all("/last", "later", indexes, DIR_WISHES_MAX + 10, &call);
     node_call_end(&call);
     node_world_pass(&world, 1000);
     for (uint32_t i = 0; i < world.node.broker->env.reactor_count; i++)

@@ -84,13 +84,18 @@ struct compacted_cleaning compacted_clean_of(const struct partition_log *log)
                                               .done = was_cleaned}};
 }
 
+void compacted_clean_run(struct world *world, struct partition_log *log, struct compacted_cleaning *cleaned)
+{
+    partition_log_clean(log, &cleaned->op);
+    world_run(world, &cleaned->done);
+}
+
 enum err compacted_clean(struct world *world, struct partition_log *log)
 {
     struct compacted_cleaning cleaned = compacted_clean_of(log);
 
     (void)world_sync(world, log);
-    partition_log_clean(log, &cleaned.op);
-    world_run(world, &cleaned.done);
+    compacted_clean_run(world, log, &cleaned);
     return cleaned.op.err;
 }
 
@@ -167,6 +172,13 @@ void compacted_check_clean(const struct compacted *compacted, const struct parti
     for (uint32_t i = 0; i < compacted->there_count; i++)
         if (compacted->there[i].offset < end)
             ck_assert_int_eq(compacted->there[i].offset, latest_written(compacted, compacted->there[i].key, end));
+}
+
+void compacted_check_all(struct compacted *compacted, struct partition_log *log)
+{
+    compacted_read(compacted, log, 0);
+    compacted_check_state(compacted, compacted->end);
+    compacted_check_clean(compacted, log);
 }
 
 static enum err no_leftover(void *context, const char *name, bool is_directory)

@@ -32,6 +32,8 @@ struct compacted_cleaning {
 
 /* Of all that is there, at any pace. */
 struct compacted_cleaning compacted_clean_of(const struct partition_log *log);
+/* Runs it, and waits. */
+void compacted_clean_run(struct world *world, struct partition_log *log, struct compacted_cleaning *cleaned);
 /* Syncs, cleans and waits. */
 enum err compacted_clean(struct world *world, struct partition_log *log);
 
@@ -41,6 +43,8 @@ void compacted_read(struct compacted *compacted, struct partition_log *log, int6
 void compacted_check_state(const struct compacted *compacted, int64_t end);
 /* Nothing superseded is left below the cleaned offset. */
 void compacted_check_clean(const struct compacted *compacted, const struct partition_log *log);
+/* All that is there, read from the beginning, holds the three above. */
+void compacted_check_all(struct compacted *compacted, struct partition_log *log);
 /* No file of a cleaning is left. */
 void compacted_check_names(struct world *world);
 

@@ -42,9 +42,7 @@ START_TEST(small_segments_become_one)
     ck_assert_uint_lt(partition_log_segment_count(log), segments / 2);
     ck_assert_int_eq(partition_log_cleaned_offset(log),
                      partition_log_segment_base(log, partition_log_segment_count(log) - 1));
-    compacted_read(&kept, log, 0);
-    compacted_check_state(&kept, kept.end);
-    compacted_check_clean(&kept, log);
+    compacted_check_all(&kept, log);
     world_pass(&world, INT64_C(1000000000));
     compacted_check_names(&world);
     /* Retention by age goes by what was written when. */
@@ -53,9 +51,7 @@ START_TEST(small_segments_become_one)
     ck_assert_int_lt(mtime_ms, clock_wall_ms(&world.sim.clock) - 5000);
     world_close(&world, log);
     log = world_log(&world);
-    compacted_read(&kept, log, 0);
-    compacted_check_state(&kept, kept.end);
-    compacted_check_clean(&kept, log);
+    compacted_check_all(&kept, log);
     world_close(&world, log);
     world_end(&world);
 }
@@ -111,8 +107,7 @@ START_TEST(never_beyond_what_is_stable)
     ck_assert(cleanable.is_due);
     cleaned = compacted_clean_of(log);
     cleaned.op.stable_offset = 50;
-    partition_log_clean(log, &cleaned.op);
-    world_run(&world, &cleaned.done);
+    compacted_clean_run(&world, log, &cleaned);
     ck_assert_int_eq(cleaned.op.err, ERR_OK);
     ck_assert_int_le(partition_log_cleaned_offset(log), 50);
     compacted_read(&kept, log, 0);
@@ -178,9 +173,7 @@ START_TEST(others_go_on_meanwhile)
             world_pass(&world, draw(30000000));
         }
         ck_assert_int_eq(cleaned.op.err, ERR_OK);
-        compacted_read(&kept, log, 0);
-        compacted_check_state(&kept, kept.end);
-        compacted_check_clean(&kept, log);
+        compacted_check_all(&kept, log);
         world_close(&world, log);
         compacted_check_names(&world);
         world_end(&world);
@@ -284,8 +277,7 @@ START_TEST(its_rate_is_kept)
     ck_assert_int_eq(world_sync(&world, log), ERR_OK);
     cleaned = compacted_clean_of(log);
     cleaned.op.bytes_per_second = 5000;
-    partition_log_clean(log, &cleaned.op);
-    world_run(&world, &cleaned.done);
+    compacted_clean_run(&world, log, &cleaned);
     done_bytes = (double)(cleaned.op.bytes_mapped + cleaned.op.bytes_read + cleaned.op.bytes_written);
     ck_assert_double_gt((double)cleaned.op.elapsed_ns / 1e9, done_bytes / 5000 * 0.9 - 0.1);
     ck_assert_double_lt((double)cleaned.op.elapsed_ns / 1e9, done_bytes / 5000 * 1.2 + 0.2);

@@ -27,8 +27,7 @@ static void crash_script(uint64_t seed, uint64_t k, bool power_cut, bool *struck
     sim_fs_set_fault(&world.disk, SIM_FS_DIE, SIM_FS_ANY, k, ERR_IO);
     cleaned = compacted_clean_of(log);
     cleaned.op.now_ms = COMPACTED_WALL_MS + 100000000; /* tombstones of the first one may go */
-    partition_log_clean(log, &cleaned.op);
-    world_run(&world, &cleaned.done);
+    compacted_clean_run(&world, log, &cleaned);
     world_pass(&world, INT64_C(100000000));
     *struck = sim_fs_fault_struck(&world.disk);
     world_crash(&world, log, power_cut);
@@ -41,9 +40,7 @@ static void crash_script(uint64_t seed, uint64_t k, bool power_cut, bool *struck
     compacted_check_state(&kept, kept.end);
     compacted_append_some(&kept, log, 5);
     ck_assert_int_eq(compacted_clean(&world, log), ERR_OK);
-    compacted_read(&kept, log, 0);
-    compacted_check_state(&kept, kept.end);
-    compacted_check_clean(&kept, log);
+    compacted_check_all(&kept, log);
     world_close(&world, log);
     world_end(&world);
 }
@@ -80,8 +77,7 @@ START_TEST(a_failed_call_loses_nothing)
                 ck_assert_int_eq(world_sync(&world, log), ERR_OK);
                 sim_fs_set_fault(&world.disk, SIM_FS_FAIL, kinds[kind], k, errors[error]);
                 cleaned = compacted_clean_of(log);
-                partition_log_clean(log, &cleaned.op);
-                world_run(&world, &cleaned.done);
+                compacted_clean_run(&world, log, &cleaned);
                 world_pass(&world, INT64_C(100000000));
                 struck = sim_fs_fault_struck(&world.disk);
                 sim_fs_set_fault(&world.disk, SIM_FS_NO_FAULT, SIM_FS_ANY, 0, ERR_OK);
@@ -95,9 +91,7 @@ START_TEST(a_failed_call_loses_nothing)
                 compacted_read(&kept, log, 0);
                 compacted_check_state(&kept, kept.end);
                 ck_assert_int_eq(compacted_clean(&world, log), ERR_OK);
-                compacted_read(&kept, log, 0);
-                compacted_check_state(&kept, kept.end);
-                compacted_check_clean(&kept, log);
+                compacted_check_all(&kept, log);
                 world_close(&world, log);
                 world_end(&world);
             }

@@ -198,8 +198,10 @@ void crowd_go_out(struct crowd_member *member, bool forget_id)
     crowd_member_soon(member, CROWD_RETRY_MS_MAX);
 }
 
-bool crowd_refused(struct crowd_member *member, enum err err, int16_t code)
+bool crowd_refused(struct crowd_member *member, const struct crowd_call *call, int16_t code)
 {
+    enum err err = call->op.op.err;
+
     if (err == ERR_OK && code == 0)
         return false;
     member->crowd->refusals++;
@@ -239,7 +241,7 @@ static void hear_join(struct crowd_member *member, struct crowd_call *call)
         }
         return;
     }
-    if (crowd_refused(member, call->op.op.err, call->op.op.err == ERR_OK ? heard->error_code : (int16_t)0))
+    if (crowd_refused(member, call, heard->error_code))
         return;
     (void)snprintf(member->now.id, sizeof(member->now.id), "%.*s", BYTES_PRINTF(heard->member_id));
     member->now.generation = heard->generation_id;
@@ -255,7 +257,7 @@ static void hear_sync(struct crowd_member *member, struct crowd_call *call)
 {
     const struct sync_group_response *heard = &call->response.sync;
 
-    if (crowd_refused(member, call->op.op.err, call->op.op.err == ERR_OK ? heard->error_code : (int16_t)0))
+    if (crowd_refused(member, call, heard->error_code))
         return;
     crowd_read_share(member, call, heard->assignment);
     member->state = MEMBER_IN;
@@ -273,8 +275,7 @@ void crowd_member_hear(struct crowd_member *member, struct crowd_call *call)
         hear_sync(member, call);
         break;
     case ASK_HEARTBEAT:
-        if (!crowd_refused(member, call->op.op.err,
-                           call->op.op.err == ERR_OK ? call->response.beat.error_code : (int16_t)0))
+        if (!crowd_refused(member, call, call->response.beat.error_code))
             crowd_member_soon(member, CROWD_BEAT_MS_MAX);
         break;
     case ASK_LEAVE_GROUP:

@@ -184,14 +184,13 @@ static void hear_beat(struct crowd_member *member, struct crowd_call *call)
 void crowd_consumer_hear(struct crowd_member *member, struct crowd_call *call)
 {
     const struct consumer_group_heartbeat_request *said = &call->request.consumer_beat;
-    int16_t code = call->op.op.err == ERR_OK ? call->response.consumer_beat.error_code : (int16_t)0;
 
     if (said->member_epoch < 0)
         crowd_vanish(member);
     else if (member->state == MEMBER_IN && (said->member_epoch != member->now.generation ||
                                             !bytes_equal(said->member_id, bytes_of_text(member->now.id))))
         crowd_member_soon(member, CROWD_RETRY_MS_MAX); /* a stale one */
-    else if (!crowd_refused(member, call->op.op.err, code))
+    else if (!crowd_refused(member, call, call->response.consumer_beat.error_code))
         hear_beat(member, call);
 }
 

@@ -35,8 +35,8 @@ void crowd_remember(struct crowd_member *member);
 void crowd_go_out(struct crowd_member *member, bool forget_id);
 /* It is gone, and comes back. */
 void crowd_vanish(struct crowd_member *member);
-/* True: it was an error, and is dealt with as a client does. */
-bool crowd_refused(struct crowd_member *member, enum err err, int16_t code);
+/* True: the call, or its answer, which says that code, was an error, and is dealt with as a client does. */
+bool crowd_refused(struct crowd_member *member, const struct crowd_call *call, int16_t code);
 /* It was told that it owns that partition, of the group's generation or epoch that it is in: nobody else may have been
  * told so. */
 void crowd_check_owner(struct crowd_member *member, const struct crowd_call *call, uint32_t topic, int32_t partition);

@@ -102,7 +102,7 @@ void crowd_hear_commit(struct crowd_member *member, struct crowd_call *call)
         }
     if (!of_now || member->state != MEMBER_IN)
         crowd_member_soon(member, CROWD_RETRY_MS_MAX); /* it was a stale one: what it heard says nothing of now */
-    else if (!crowd_refused(member, call->op.op.err, code))
+    else if (!crowd_refused(member, call, code))
         crowd_member_soon(member, CROWD_BEAT_MS_MAX);
 }
 
