@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "coordinator/classic_client.h"
+#include "coordinator/classic_internal.h"
 #include "partition/run_tests.h"
 #include "protocol/gen/join_group.h"
 #include "protocol/gen/sync_group.h"
@@ -237,5 +238,32 @@ START_TEST(too_large_an_assignment)
 }
 END_TEST
 
-RUN_TESTS("classic_sync", refusals, an_answer, what_a_leader_may_say, what_a_follower_may_say, never_synced,
-          never_synced_in_a_stable_group, all_synced, asking_twice, the_log_refuses, too_large_an_assignment)
+/* A rebalance before the leader has decided: what members had in the generation before is nobody's any more. */
+START_TEST(a_void_generation)
+{
+    const struct classic_group *classic = NULL;
+    struct world_call *first = NULL;
+    struct world_call *second = NULL;
+
+    open_two();
+    (void)client_sync(&world, &leader, (struct classic_share[]){{&leader, "one"}, {&follower, "two"}}, 2);
+    first = client_join(&world, &leader);
+    second = client_join(&world, &follower);
+    client_learn(&leader, first);
+    client_learn(&follower, second);
+    classic = group_find(world.groups, BYTES_LITERAL("g"))->classic;
+    ck_assert_int_eq(classic->state, CLASSIC_COMPLETING);
+    second = client_sync(&world, &follower, NULL, 0);
+    leader.protocols = "range=other";
+    (void)client_join(&world, &leader);
+    ck_assert_int_eq(client_error(second), 27);
+    ck_assert_int_eq(classic->state, CLASSIC_PREPARING);
+    ck_assert_uint_eq(classic_member_find(classic, bytes_of_text(leader.id))->assignment.size, 0);
+    ck_assert_uint_eq(classic_member_find(classic, bytes_of_text(follower.id))->assignment.size, 0);
+    world_close(&world);
+}
+END_TEST
+
+RUN_TESTS("classic_sync", a_void_generation, refusals, an_answer, what_a_leader_may_say, what_a_follower_may_say,
+          never_synced, never_synced_in_a_stable_group, all_synced, asking_twice, the_log_refuses,
+          too_large_an_assignment)

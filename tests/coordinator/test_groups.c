@@ -14,6 +14,7 @@
 #include "coordinator/consumer_beats.h"
 #include "coordinator/consumer_internal.h"
 #include "partition/run_tests.h"
+#include "protocol/gen/consumer_group_current_member_assignment_record.h"
 #include "protocol/gen/consumer_group_metadata_record.h"
 #include "protocol/gen/delete_groups.h"
 #include "protocol/gen/group_metadata_record.h"
@@ -110,6 +111,24 @@ static void put_member(const char *id, bool speaks_classic)
     value.rebalance_timeout_ms = 60000;
     value.classic_member_metadata = speaks_classic ? &classic : NULL;
     put(&consumer_group_member_metadata_key_message, &key, &consumer_group_member_metadata_value_message, &value);
+}
+
+/* partitions of topic 1; none where count is 0 */
+static void put_current(const char *id, int32_t epoch, uint32_t count)
+{
+    struct consumer_group_current_member_assignment_key key = {.group_id = BYTES_LITERAL("g"),
+                                                               .member_id = bytes_of_text(id)};
+    struct consumer_group_current_member_assignment_value value;
+    struct consumer_group_current_member_assignment_value_topic_partitions assigned = {
+        .topic_id = test_uuid(1), .partitions = (int32_t[]){0, 1}, .partitions_count = count};
+
+    consumer_group_current_member_assignment_value_init(&value);
+    value.member_epoch = epoch;
+    value.previous_member_epoch = epoch - 1;
+    value.assigned_partitions = &assigned;
+    value.assigned_partitions_count = count > 0;
+    put(&consumer_group_current_member_assignment_key_message, &key,
+        &consumer_group_current_member_assignment_value_message, &value);
 }
 
 static struct group *the_group(void)
@@ -271,5 +290,55 @@ START_TEST(what_stands_of_the_other_kind)
 }
 END_TEST
 
-RUN_TESTS("groups", unknown_kinds_are_passed_over, what_cannot_be_read_fails_the_load, generations_end_somewhere,
-          epochs_end_somewhere, one_id_in_both_kinds, what_stands_of_the_other_kind)
+/* Of two that have a partition by their records it is whose epoch is the later; the other one's going frees nothing. */
+START_TEST(two_that_have_one_partition)
+{
+    for (int later_first = 0; later_first < 2; later_first++) {
+        begin();
+        put_epoch(7);
+        put_member("m", false);
+        put_member("n", false);
+        put_current(later_first ? "n" : "m", later_first ? 6 : 5, 1);
+        put_current(later_first ? "m" : "n", later_first ? 5 : 6, 1);
+        world_restart(&world);
+        ck_assert_int_eq(consumer_owner_epoch(the_group()->consumer, test_uuid(1), 0), 6);
+        put_current("m", 7, 0);
+        world_restart(&world);
+        ck_assert_int_eq(consumer_owner_epoch(the_group()->consumer, test_uuid(1), 0), 6);
+        put_current("n", 8, 0);
+        world_restart(&world);
+        ck_assert_int_eq(consumer_owner_epoch(the_group()->consumer, test_uuid(1), 0), PARTITION_FREE);
+        world_close(&world);
+    }
+}
+END_TEST
+
+static struct loop_timer restless;
+static uint32_t fired_count;
+
+static void fired(struct loop_timer *timer)
+{
+    fired_count++;
+    group_timer_start(world.groups, timer, world.groups->step->now_ns - (int64_t)(fired_count % 2));
+}
+
+/* A timer that a tick arms is of a later one, be it due by then: whatever time-outs clients ask for, a tick ends. */
+START_TEST(a_tick_ends)
+{
+    begin();
+    restless.fired = fired;
+    group_timer_start(world.groups, &restless, 0);
+    for (uint32_t ticks = 1; ticks <= 4; ticks++) {
+        world.step.now_ns = ++world.now_ns;
+        groups_tick(world.groups, &world.step);
+        ck_assert_uint_eq(fired_count, ticks);
+        ck_assert_int_eq(groups_due_ns(world.groups), world.now_ns + 1);
+    }
+    group_timer_stop(world.groups, &restless);
+    world_close(&world);
+}
+END_TEST
+
+RUN_TESTS("groups", a_tick_ends, two_that_have_one_partition, unknown_kinds_are_passed_over,
+          what_cannot_be_read_fails_the_load, generations_end_somewhere, epochs_end_somewhere, one_id_in_both_kinds,
+          what_stands_of_the_other_kind)

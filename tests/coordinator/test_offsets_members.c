@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "coordinator/classic_client.h"
+#include "coordinator/consumer_beats.h"
 #include "coordinator/group_world.h"
 #include "partition/run_tests.h"
 #include "protocol/gen/delete_groups.h"
@@ -47,7 +48,8 @@ static void enter(struct classic_client *client)
     (void)client_sync(&world, client, &(struct classic_share){client, "all"}, 1);
 }
 
-static int commit(const char *group, const char *topic, const char *member, int32_t generation, int16_t version)
+static int commit_at(const char *group, const char *topic, int32_t partition, const char *member, int32_t generation,
+                     int16_t version)
 {
     struct world_call *call = NULL;
 
@@ -55,6 +57,7 @@ static int commit(const char *group, const char *topic, const char *member, int3
     offset_commit_request_init(&commits[commit_count].request);
     offset_commit_request_topic_init(&commits[commit_count].topic);
     offset_commit_request_partition_init(&commits[commit_count].part);
+    commits[commit_count].part.partition_index = partition;
     commits[commit_count].part.committed_offset = 7;
     commits[commit_count].part.committed_metadata = BYTES_LITERAL("");
     commits[commit_count].topic.name = bytes_of_text(topic);
@@ -68,6 +71,11 @@ static int commit(const char *group, const char *topic, const char *member, int3
     commit_count++;
     ck_assert_int_eq(call->op.op.err, ERR_OK);
     return ((const struct offset_commit_response *)call->response)->topics[0].partitions[0].error_code;
+}
+
+static int commit(const char *group, const char *topic, const char *member, int32_t generation, int16_t version)
+{
+    return commit_at(group, topic, 0, member, generation, version);
 }
 
 static int delete_offset(const char *topic)
@@ -189,4 +197,29 @@ START_TEST(age_in_a_group_with_members)
 }
 END_TEST
 
-RUN_TESTS("offsets_members", who_may_commit, what_may_be_deleted, age_in_a_group_with_members)
+/* In a group of the consumer protocol a member may still commit under an earlier epoch what it had then, from the very
+ * epoch on in which it was given, and nothing else: not before that, not what it has given back, not what is new. */
+START_TEST(what_an_earlier_epoch_may_commit)
+{
+    int32_t epoch = 0;
+    int32_t given = 0;
+
+    begin();
+    world.settings.consumer_assignment_interval_ms = 0;
+    given = beat_epoch(JOIN(&world, "a", "t"));
+    ck_assert_int_eq(commit("g", "t", "a", given, 9), 0);
+    (void)JOIN(&world, "b", "t"); /* partition 1 is to be given back */
+    (void)BEAT(&world, "a", given, .owned = "1:0,1");
+    epoch = beat_epoch(BEAT(&world, "a", given, .owned = "1:0"));
+    ck_assert_int_gt(epoch, given);
+    ck_assert_int_eq(commit("g", "t", "a", epoch, 9), 0);
+    ck_assert_int_eq(commit("g", "t", "a", given, 9), 0);
+    ck_assert_int_eq(commit("g", "t", "a", given - 1, 9), err_wire(ERR_STALE_MEMBER_EPOCH));
+    ck_assert_int_eq(commit_at("g", "t", 1, "a", given, 9), err_wire(ERR_STALE_MEMBER_EPOCH));
+    ck_assert_int_eq(commit("g", "t", "a", epoch + 1, 9), err_wire(ERR_STALE_MEMBER_EPOCH));
+    world_close(&world);
+}
+END_TEST
+
+RUN_TESTS("offsets_members", what_an_earlier_epoch_may_commit, who_may_commit, what_may_be_deleted,
+          age_in_a_group_with_members)

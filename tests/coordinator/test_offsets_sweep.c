@@ -6,6 +6,7 @@
 
 #include "coordinator/classic_client.h"
 #include "coordinator/consumer_beats.h"
+#include "coordinator/group.h"
 #include "coordinator/group_world.h"
 #include "partition/run_tests.h"
 #include "protocol/gen/delete_groups.h"
@@ -298,6 +299,38 @@ START_TEST(a_deletion_that_fits_no_batch)
 }
 END_TEST
 
+/* ... and ages like any other meanwhile. */
+START_TEST(a_refused_deletion_is_over)
+{
+    begin();
+    memset(long_id, 'g', ID_CHARS);
+    world.settings.offsets_retention_ms = 10 * (int64_t)CHECK_MS;
+    commit_one(long_id, "t", 0);
+    world.batch_room = SMALL_ROOM;
+    (void)world_ask(&world, "admin", ASK_DELETE_GROUP, 2, long_id, NULL);
+    world.batch_room = 2 * ID_CHARS;
+    world_advance(&world, 9 * (int64_t)CHECK_MS);
+    ck_assert_uint_eq(groups_count(world.groups), 1);
+    world_advance(&world, 3 * (int64_t)CHECK_MS);
+    ck_assert_uint_eq(groups_count(world.groups), 0);
+    world_close(&world);
+}
+END_TEST
+
+/* Rule: an offset goes once its age is the retention, not a check later. */
+START_TEST(as_old_as_the_retention)
+{
+    for (int younger = 0; younger < 2; younger++) {
+        begin();
+        world.settings.offsets_retention_ms = CHECK_MS + younger;
+        commit_one("g", "t", 0);
+        world_advance(&world, CHECK_MS);
+        ck_assert_uint_eq(groups_count(world.groups), younger ? 1 : 0);
+        world_close(&world);
+    }
+}
+END_TEST
+
 /* Rule: a deletion that is refused has taken nothing, whichever of the group's offsets it is that no step has room for,
  * and however many steps the others would take. */
 START_TEST(a_deletion_is_all_or_nothing)
@@ -333,6 +366,31 @@ START_TEST(a_deletion_is_all_or_nothing)
         ck_assert_uint_eq(groups_count(world.groups), 0);
         world_close(&world);
     }
+}
+END_TEST
+
+/* Rule: a pass over all groups leaves one alone that is being deleted: who asked for that is told that it is done. */
+START_TEST(a_pass_by_what_is_being_deleted)
+{
+    struct world_call *call = NULL;
+
+    begin();
+    (void)commit_all("first", "t");
+    (void)commit_all("second", "t");
+    world_advance(&world, CHECK_MS); /* a piece of the first one has gone by its age */
+    call = world_ask(&world, "admin", ASK_DELETE_GROUP, 2, "second", NULL);
+    ck_assert(!call->answered);
+    for (uint32_t i = 0; i < 8; i++) { /* the pass goes on with each topic that goes, the deletion does not */
+        world_topic(&world, "gone", 1);
+        world_topic(&world, "gone", 0);
+    }
+    ck_assert_ptr_null(group_find(world.groups, BYTES_LITERAL("first")));
+    ck_assert(!call->answered);
+    world_advance(&world, STEPS_MAX);
+    ck_assert(call->answered);
+    ck_assert_int_eq(((struct deletable_group_result *)call->response)->error_code, 0);
+    ck_assert_uint_eq(groups_count(world.groups), 0);
+    world_close(&world);
 }
 END_TEST
 
@@ -389,5 +447,6 @@ START_TEST(a_sweep_in_a_step_that_others_fill)
 END_TEST
 
 RUN_TESTS("offsets_sweep", old_ones_in_pieces, topics_in_pieces, groups_in_pieces, many_groups_of_long_names,
-          a_group_behind_its_offsets, who_comes_meanwhile, a_deletion_that_fits_no_batch, a_deletion_is_all_or_nothing,
+          a_group_behind_its_offsets, who_comes_meanwhile, a_deletion_that_fits_no_batch, a_refused_deletion_is_over,
+          a_deletion_is_all_or_nothing, as_old_as_the_retention, a_pass_by_what_is_being_deleted,
           a_sweep_past_what_fits_no_batch, a_sweep_in_a_step_that_others_fill)
