@@ -6,10 +6,12 @@
 #include <check.h>
 
 #include "coordinator/classic_client.h"
+#include "coordinator/classic_internal.h"
 #include "coordinator/consumer_beats.h"
 #include "coordinator/consumer_internal.h"
 #include "partition/run_tests.h"
 #include "protocol/gen/join_group.h"
+#include "protocol/gen/leave_group.h"
 #include "protocol/gen/sync_group.h"
 
 enum { REBALANCE_MS = 10000, SESSION_MS = 45000 };
@@ -120,4 +122,37 @@ START_TEST(let_in_and_never_fetched)
 }
 END_TEST
 
-RUN_TESTS("consumer_fence", left_for_now_while_it_owes, two_epochs_behind, let_in_and_never_fetched)
+/* With the last ones of its own protocol, who go together, a group goes back to the classic one: without them. */
+START_TEST(left_together)
+{
+    static struct member_identity who[2];
+    static struct leave_group_request request;
+    struct classic_client client = {.label = "c"};
+    const struct leave_group_response *response = NULL;
+    const struct group *group = NULL;
+
+    begin();
+    world.settings.migration = MIGRATION_BIDIRECTIONAL;
+    (void)JOIN(&world, "a", "t");
+    (void)JOIN(&world, "b", "t");
+    (void)join_classic(&client);
+    leave_group_request_init(&request);
+    request.members = who;
+    request.members_count = 2;
+    for (int i = 0; i < 2; i++) {
+        member_identity_init(&who[i]);
+        who[i].member_id = bytes_of_text(i == 0 ? "a" : "b");
+    }
+    response = world_ask(&world, "admin", ASK_LEAVE_GROUP, 5, "g", &request)->response;
+    ck_assert_int_eq(response->error_code, 0);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(response->members[i].error_code, 0);
+    group = group_find(world.groups, BYTES_LITERAL("g"));
+    ck_assert_int_eq(group->kind, GROUP_CLASSIC);
+    ck_assert_uint_eq(classic_member_count(group->classic), 1);
+    ck_assert_ptr_nonnull(classic_member_find(group->classic, bytes_of_text(client.id)));
+    world_close(&world);
+}
+END_TEST
+
+RUN_TESTS("consumer_fence", left_together, left_for_now_while_it_owes, two_epochs_behind, let_in_and_never_fetched)

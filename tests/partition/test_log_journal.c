@@ -320,5 +320,29 @@ START_TEST(a_journal_asks_a_log_that_sleeps)
 }
 END_TEST
 
-RUN_TESTS("log_journal", a_group_that_fills_ends_with_its_journal, a_start_over_what_is_not_synced,
+/* JOURNAL_FLUSH_MESSAGES_MAX, JOURNAL_FLUSH_MS_MAX: a topic that asks for syncs less often is written once alone. */
+START_TEST(where_it_gains)
+{
+    for (int64_t by = -1; by <= 1; by++)
+        for (int by_time = 0; by_time < 2; by_time++) {
+            struct partition_log *log = NULL;
+
+            world_begin(&world, 1);
+            if (by_time)
+                world.spec.config.flush_ms = JOURNAL_FLUSH_MS_MAX + by;
+            else
+                world.spec.config.flush_messages = JOURNAL_FLUSH_MESSAGES_MAX + by;
+            journal_begin(NULL);
+            log = world_log(&world);
+            (void)world_append(&world, log, &(struct batch_make){.value_bytes = 10});
+            ck_assert((log->journal != NULL) == (by <= 0));
+            ck_assert_int_eq(world_sync(&world, log), ERR_OK);
+            world_close(&world, log);
+            world_journal_close(&world);
+            world_end(&world);
+        }
+}
+END_TEST
+
+RUN_TESTS("log_journal", where_it_gains, a_group_that_fills_ends_with_its_journal, a_start_over_what_is_not_synced,
           a_move_does_not_wait_for_itself, a_note_without_room, a_journal_asks_a_log_that_sleeps)

@@ -478,6 +478,25 @@ START_TEST(every_call_failing)
 }
 END_TEST
 
-RUN_TESTS("log_remove", every_call_failing, renamed_at_once_unlinked_later, closed_before_they_are_unlinked,
-          so_many_wait_and_no_more, whatever_is_under_way, ranges_on_their_way_out_stay_good, no_room_for_a_new_name,
-          segments_are_replaced, replacing_fails)
+/* PARTITION_DELETE_DELAY_MS_MAX: what is longer is as long, and no time of the past. */
+START_TEST(a_delay_that_no_timer_holds)
+{
+    static const int64_t delays_ms[] = {PARTITION_DELETE_DELAY_MS_MAX - 1, PARTITION_DELETE_DELAY_MS_MAX,
+                                        PARTITION_DELETE_DELAY_MS_MAX + 1, INT64_MAX};
+
+    for (size_t i = 0; i < sizeof(delays_ms) / sizeof(delays_ms[0]); i++) {
+        struct partition_log *log = log_of_segments(10, 3, 2);
+
+        log->config->file_delete_delay_ms = delays_ms[i];
+        partition_log_move_start(log, 4);
+        world_pass(&world, INT64_C(86400000000000));
+        ck_assert(!exists(0, ".log") && exists(0, ".log.deleted") && exists(2, ".log.deleted"));
+        world_close(&world, log);
+        world_end(&world);
+    }
+}
+END_TEST
+
+RUN_TESTS("log_remove", a_delay_that_no_timer_holds, every_call_failing, renamed_at_once_unlinked_later,
+          closed_before_they_are_unlinked, so_many_wait_and_no_more, whatever_is_under_way,
+          ranges_on_their_way_out_stay_good, no_room_for_a_new_name, segments_are_replaced, replacing_fails)
