@@ -122,6 +122,27 @@ START_TEST(let_in_and_never_fetched)
 }
 END_TEST
 
+/* One that waits for what another still has is told to join again once that is free, not before. */
+START_TEST(waits_for_what_others_have)
+{
+    struct classic_client client = {.label = "c"};
+    int32_t epoch = 0;
+
+    begin();
+    world.settings.migration = MIGRATION_BIDIRECTIONAL;
+    epoch = beat_epoch(JOIN(&world, "a", "t"));
+    (void)join_classic(&client);
+    ck_assert_int_eq(client_error(client_sync(&world, &client, NULL, 0)), 0);
+    ck_assert_int_eq(consumer_find(the_group(), bytes_of_text(client.id))->state, MEMBER_UNRELEASED);
+    ck_assert_int_eq(client_error(client_beat(&world, &client)), 0);
+    (void)BEAT(&world, "a", epoch, .owned = "1:0,1,2");
+    ck_assert_int_eq(client_error(client_beat(&world, &client)), 0);
+    (void)BEAT(&world, "a", epoch, .owned = "1:0,1");
+    ck_assert_int_eq(client_error(client_beat(&world, &client)), err_wire(ERR_REBALANCE_IN_PROGRESS));
+    world_close(&world);
+}
+END_TEST
+
 /* With the last ones of its own protocol, who go together, a group goes back to the classic one: without them. */
 START_TEST(left_together)
 {
@@ -155,4 +176,5 @@ START_TEST(left_together)
 }
 END_TEST
 
-RUN_TESTS("consumer_fence", left_together, left_for_now_while_it_owes, two_epochs_behind, let_in_and_never_fetched)
+RUN_TESTS("consumer_fence", waits_for_what_others_have, left_together, left_for_now_while_it_owes, two_epochs_behind,
+          let_in_and_never_fetched)
