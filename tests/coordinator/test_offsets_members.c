@@ -221,5 +221,21 @@ START_TEST(what_an_earlier_epoch_may_commit)
 }
 END_TEST
 
-RUN_TESTS("offsets_members", what_an_earlier_epoch_may_commit, who_may_commit, what_may_be_deleted,
+/* What fits the batch to the byte is taken, and what is a byte larger is not. */
+START_TEST(a_batch_to_the_byte)
+{
+    size_t room = 1;
+
+    begin();
+    for (; world.record_count == 0; room++) {
+        world.batch_room = room;
+        (void)commit("g", "t", "", -1, 8);
+        commit_count = 0;
+    }
+    ck_assert_uint_eq(world.batch_used, world.batch_room);
+    world_close(&world);
+}
+END_TEST
+
+RUN_TESTS("offsets_members", a_batch_to_the_byte, what_an_earlier_epoch_may_commit, who_may_commit, what_may_be_deleted,
           age_in_a_group_with_members)

@@ -1,7 +1,8 @@
 /*
  * Rule: a loop loads STATE_LOG_LOADS_MAX logs at a time and no more, the others in their turn, in the order in which
  * they came; what fails is tried again at once, then after STATE_LOG_RETRY_MS_MIN, twice that each time, up to
- * STATE_LOG_RETRY_MS_MAX; a log that is closed while it waits for its turn is never loaded.
+ * STATE_LOG_RETRY_MS_MAX; a log that is closed while it waits for its turn is never loaded. What is replayed begins
+ * with the log's start.
  */
 #include <check.h>
 
@@ -32,6 +33,7 @@ static uint32_t began_count;
 static int64_t made_ns[TRIES_MAX];
 static uint32_t made_count;
 static enum err refused;
+static uint32_t expected; /* records */
 
 static enum err make(void *context, void **state)
 {
@@ -77,7 +79,7 @@ static void loaded(void *state, struct step *step)
     struct counted *counted = state;
 
     (void)step;
-    ck_assert_uint_eq(counted->records, RECORDS);
+    ck_assert_uint_eq(counted->records, expected);
     counted->loaded = true;
     loading--;
 }
@@ -163,6 +165,7 @@ static void begin(uint64_t seed)
 
     loading = loading_most = began_count = made_count = closed_count = 0;
     refused = ERR_OK;
+    expected = RECORDS;
     world_begin(&world, seed);
     spec.topic_id = world.spec.topic_id;
     log_config_init(&spec.config);
@@ -274,4 +277,26 @@ START_TEST(tried_again_ever_less_often)
 }
 END_TEST
 
-RUN_TESTS("state_load", so_many_at_a_time, closed_before_its_turn, tried_again_ever_less_often)
+/* The log's start may lie in the middle of a batch: what is before it is no part of the log. */
+START_TEST(not_before_the_start)
+{
+    for (int64_t start = RECORDS / 4 - 1; start <= RECORDS / 4 + 2; start++) {
+        struct state_log *log = NULL;
+        int64_t low_watermark = 0;
+
+        begin(40);
+        ck_assert_int_eq(partition_delete_records(partition, start, &low_watermark), ERR_OK);
+        ck_assert_int_eq(low_watermark, start);
+        expected = (uint32_t)(RECORDS - start);
+        ck_assert_int_eq(state_log_new(&logs, &kind, NULL, partition, &log), ERR_OK);
+        for (uint32_t turns = 0; state_log_check(log) != ERR_OK; turns++) {
+            ck_assert_uint_lt(turns, TURNS_MAX);
+            world_pass(&world, NS_PER_MS);
+        }
+        state_log_close(log, ERR_NOT_COORDINATOR, is_closed, NULL);
+        end(1);
+    }
+}
+END_TEST
+
+RUN_TESTS("state_load", not_before_the_start, so_many_at_a_time, closed_before_its_turn, tried_again_ever_less_often)
