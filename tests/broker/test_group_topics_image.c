@@ -133,7 +133,7 @@ START_TEST(all_in_order_until_it_is_enough)
     for (uint32_t max = 1; max <= TOPICS + 1; max++) {
         struct seen seen = {.max = max};
 
-        topics->each(topics, see, &seen);
+        topics->each(topics, (struct bytes){0}, see, &seen);
         ck_assert_uint_eq(seen.count, max < TOPICS ? max : TOPICS);
         ck_assert(bytes_equal(seen.names[0], BYTES_LITERAL("ant")));
         for (uint32_t i = 1; i < seen.count; i++)
@@ -192,7 +192,7 @@ START_TEST(before_the_first_image)
     ck_assert(!topics->by_id(topics, topic_id(2), &topic));
     ck_assert_uint_eq(topics->racks(topics, topic_id(2), 0, racks, RACKS_MAX), 0);
     ck_assert_ptr_null(topics->group_config(topics, BYTES_LITERAL("g"), BYTES_LITERAL("x")).data);
-    topics->each(topics, see, &seen);
+    topics->each(topics, (struct bytes){0}, see, &seen);
     ck_assert_uint_eq(seen.count, 0);
 }
 END_TEST

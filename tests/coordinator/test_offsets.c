@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "coordinator/group_list.h"
 #include "coordinator/group_world.h"
 #include "partition/run_tests.h"
 #include "protocol/gen/list_groups.h"
@@ -577,12 +578,12 @@ START_TEST(an_abort_leaves_the_group)
     world_marker(&world, 78, false);
     for (int i = 0; i < 2; i++) {
         struct list_groups_request request;
-        const struct list_groups_response *list = NULL;
+        const struct group_list_reply *list = NULL;
 
         list_groups_request_init(&request);
         list = world_ask(&world, "l", ASK_LIST_GROUPS, 5, "", &request)->response;
-        ck_assert_uint_eq(list->groups_count, 1);
-        ck_assert(bytes_equal(list->groups[0].group_state, BYTES_LITERAL("Empty")));
+        ck_assert(list->first != NULL && list->first->count == 1 && list->first->next == NULL);
+        ck_assert(bytes_equal(list->first->groups[0].group_state, BYTES_LITERAL("Empty")));
         world_restart(&world);
     }
     world_advance(&world, world.settings.offsets_check_ms);
