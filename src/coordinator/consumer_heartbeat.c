@@ -73,6 +73,7 @@ static const char *find_mistake(const struct consumer_group_heartbeat_request *r
         return "MemberEpoch is invalid.";
     }
     return NULL;
+    enum err err = ERR_OK;
 }
 
 static bool refuse_assignor(struct step *step, struct group_op *op, const struct group_settings *settings)
@@ -113,11 +114,14 @@ static bool refuse_group(struct beat *beat)
     }
     if (group == NULL || !group_has_members(group))
         return false;
-    why = consumer_upgrade_refusal(group, beat->step);
-    if (why == NULL)
+    err = consumer_upgrade_refusal(group, beat->step, &why);
+    if (err == ERR_OK)
         return false;
-    consumer_refuse(beat->step, beat->op, ERR_GROUP_ID_NOT_FOUND,
-                    "Cannot upgrade classic group %.*s to consumer group %s", BYTES_PRINTF(beat->op->group_id), why);
+    if (beat->groups->log != NULL)
+        log_line_rated(beat->groups->log, &beat->groups->lines, LOG_WARN,
+                       "group %.*s stays a classic one, a consumer cannot join it: %s", BYTES_PRINTF(group->id), why);
+    consumer_refuse(beat->step, beat->op, err, "Cannot upgrade classic group %.*s to consumer group %s",
+                    BYTES_PRINTF(beat->op->group_id), why);
     return true;
 }
 

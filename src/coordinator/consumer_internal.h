@@ -254,8 +254,15 @@ MUST_CHECK enum err consumer_downgrade(struct consumer_group *consumer, struct s
 MUST_CHECK enum err consumer_downgrade_without(struct consumer_group *consumer, struct step *step,
                                                struct consumer_member *const *members, uint32_t count,
                                                struct bytes reason);
-/* Why a classic group with members cannot become one of this kind; NULL: it can. */
-const char *consumer_upgrade_refusal(const struct group *group, const struct step *step);
+/* Whether a classic group with members can become one of this kind, and why not (constant). */
+MUST_CHECK enum err consumer_upgrade_refusal(const struct group *group, const struct step *step, const char **why);
+/* Members that a group of this kind may have. */
+static inline uint32_t consumer_size_max(const struct groups *groups)
+{
+    int32_t max = groups->settings->consumer_size_max;
+
+    return (uint32_t)(max < CONSUMER_MEMBERS_MAX ? max : CONSUMER_MEMBERS_MAX);
+}
 /* Members that it would have; known: whether that member is one of them. */
 uint32_t consumer_upgrade_count(const struct group *group, struct bytes member_id, struct bytes instance_id,
                                 bool *known);

@@ -130,6 +130,24 @@ static enum err first_target_bytes(const struct group *group, const struct step 
     return err;
 }
 
+/* Whether two of them have one partition: a leader may give as it likes, in this protocol there is one owner. */
+static enum err find_shared(const struct upgrade *upgrade, bool *shared)
+{
+    struct partition_set all = {0};
+    uint32_t given = 0;
+    enum err err = ERR_OK;
+
+    for (uint32_t i = 0; i < upgrade->count; i++)
+        for (uint32_t j = 0; err == ERR_OK && j < upgrade->all[i].assigned.count; j++)
+            err = partition_set_add(&all, upgrade->all[i].assigned.items[j].topic,
+                                    upgrade->all[i].assigned.items[j].partition, 0);
+    given = all.count;
+    partition_set_sort(&all);
+    *shared = all.count < given;
+    partition_set_deinit(&all);
+    return err;
+}
+
 static enum err newcomer_bytes(const struct group *group, const struct step *step, const struct upgrade *upgrade,
                                size_t *bytes)
 {
@@ -144,31 +162,48 @@ static enum err newcomer_bytes(const struct group *group, const struct step *ste
     return err;
 }
 
-const char *consumer_upgrade_refusal(const struct group *group, const struct step *step)
+static const char two_owners[] = "because two of its members have the same partition.";
+
+/* NULL: it can be one. */
+static const char *refusal(const struct group *group, const struct step *step)
 {
     const struct group_settings *settings = group->groups->settings;
     struct upgrade upgrade;
     size_t bytes = 0;
+    bool shared = false;
     enum err err = ERR_OK;
 
     if ((settings->migration & MIGRATION_UPGRADE) == 0)
         return "because online upgrade is disabled.";
     if (!bytes_equal(classic_protocol_type(group->classic), BYTES_LITERAL("consumer")))
         return "because the group does not use the consumer embedded protocol.";
-    if (classic_member_count(group->classic) > (uint32_t)settings->consumer_size_max)
+    if (classic_member_count(group->classic) > consumer_size_max(group->groups))
         return "because the group size exceeds the consumer group maximum size.";
     err = take_newcomers(group->classic, step, &upgrade);
     if (err == ERR_OK)
         err = newcomer_bytes(group, step, &upgrade, &bytes);
     if (err == ERR_OK && bytes > step_room(step) / 2) /* the rest is for who asked */
         err = ERR_MESSAGE_TOO_LARGE;
+    if (err == ERR_OK)
+        err = find_shared(&upgrade, &shared);
     upgrade_deinit(&upgrade);
-    if (err == ERR_MESSAGE_TOO_LARGE)
+    if (err == ERR_OK && shared)
+        return two_owners;
+    if (err == ERR_MESSAGE_TOO_LARGE || err == ERR_NOMEM || err == ERR_LIMIT)
         return "because its records would not fit a batch.";
     if (err == ERR_UNSUPPORTED_VERSION)
         return "because an unsupported custom assignor is in use. Please refer to the documentation or switch to a "
                "default assignor before re-attempting the upgrade.";
     return err == ERR_OK ? NULL : "because the embedded consumer protocol is malformed.";
+}
+
+enum err consumer_upgrade_refusal(const struct group *group, const struct step *step, const char **why)
+{
+    *why = refusal(group, step);
+    if (*why == NULL)
+        return ERR_OK;
+    /* Apache Kafka fails over it (an IllegalStateException of its ConsumerGroup), so the code is its too. */
+    return *why == two_owners ? ERR_UNKNOWN_SERVER_ERROR : ERR_GROUP_ID_NOT_FOUND;
 }
 
 uint32_t consumer_upgrade_count(const struct group *group, struct bytes member_id, struct bytes instance_id,

@@ -72,6 +72,7 @@ struct groups {
     struct group *list_at;       /* the next that it tells of (group_list.c) */
     struct loop_timer list_timer; /* armed while there are any */
     uint64_t skipped;             /* records of unknown kinds */
+    struct log_rate lines;        /* of what clients can cause at will */
 };
 
 /* NULL: there is none. */

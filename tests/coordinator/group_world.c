@@ -391,6 +391,7 @@ static void step_end(struct group_world *world)
     if (world->step.err == ERR_OK)
         return;
     SAY(world, "  the step failed: %s\n", err_name(world->step.err));
+    world->failed++;
     world_restart(world);
 }
 

@@ -60,6 +60,8 @@ struct group_world {
     enum err fail;                                                             /* the next record fails with it */
     bool clock_doubted;
     bool require_stable; /* of the questions asked from here on */
+    size_t arena_bytes;  /* of each question's arena */
+    uint32_t failed;     /* steps that took the state with them */
     size_t batch_room;   /* of one step, as step_record_bytes counts */
     size_t batch_used;   /* by this one */
     int64_t producer_id; /* of the records written from here on; -1 */

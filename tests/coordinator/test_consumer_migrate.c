@@ -7,6 +7,7 @@
 #include "partition/run_tests.h"
 #include "protocol/gen/consumer_protocol_assignment.h"
 #include "protocol/gen/consumer_protocol_subscription.h"
+#include "protocol/gen/describe_groups.h"
 #include "protocol/gen/heartbeat.h"
 #include "protocol/gen/join_group.h"
 #include "protocol/gen/leave_group.h"
@@ -258,6 +259,54 @@ START_TEST(upgrade_too_large)
 }
 END_TEST
 
+/* Rule: a leader of the classic protocol may give one partition to two members; in the other protocol a partition has
+ * one owner, and Apache Kafka reads no log in which it has two: such a group is not upgraded (-1, as there), and stays
+ * as it is, until its leader decides otherwise. */
+START_TEST(two_owners)
+{
+    static const int32_t all[] = {0, 1, 2, 3};
+    static const int32_t rest[] = {1, 2, 3};
+    static struct sync_group_request request;
+    static struct sync_group_request_assignment gives[2];
+    static char ids[2][CLIENT_ID_BYTES];
+    const struct describe_groups_response_described_group *described = NULL;
+
+    for (uint32_t shared = 0; shared < 2; shared++) {
+        begin();
+        world.quiet = true;
+        for (uint32_t i = 0; i < 2; i++) {
+            const struct join_group_response *joined = JOIN_OLD("old", .id = "")->response;
+
+            memcpy(ids[i], joined->member_id.data, joined->member_id.size);
+            ids[i][joined->member_id.size] = '\0';
+            JOIN_OLD("old", .id = ids[i]);
+        }
+        world_advance(&world, 6000);
+        sync_group_request_init(&request);
+        request.group_id = BYTES_LITERAL("g");
+        request.member_id = bytes_of_text(ids[0]);
+        request.generation_id = 1;
+        gives[0].member_id = bytes_of_text(ids[0]);
+        gives[0].assignment = assignment(all, 1, NULL);
+        gives[1].member_id = bytes_of_text(ids[1]);
+        gives[1].assignment = shared ? assignment(all, 4, NULL) : assignment(rest, 3, NULL);
+        request.assignments = gives;
+        request.assignments_count = 2;
+        world_ask(&world, "old", ASK_SYNC_GROUP, 3, "g", &request);
+        ck_assert_int_eq(beat_error(JOIN(&world, "new", "t")), shared ? -1 : 0);
+        if (shared) {
+            described = client_describe(&world, "g", 5)->response;
+            ck_assert(bytes_equal(described->group_state, BYTES_LITERAL("Stable")));
+            ck_assert_uint_eq(described->members_count, 2);
+            ck_assert_int_eq(client_error(old_beat("old", ids[1], 1)), 0);
+        }
+        world_restart(&world);
+        ck_assert_uint_eq(world.failed, 0);
+        world_close(&world);
+    }
+}
+END_TEST
+
 /* Rule: an empty group changes its kind whatever the policy says. */
 START_TEST(empty_groups)
 {
@@ -398,5 +447,5 @@ START_TEST(about_as_large_as_the_batch)
 }
 END_TEST
 
-RUN_TESTS("consumer_migrate", too_many_leave, up_and_down, upgrade_refused, upgrade_too_large, empty_groups,
+RUN_TESTS("consumer_migrate", too_many_leave, up_and_down, upgrade_refused, upgrade_too_large, two_owners, empty_groups,
           classic_members, static_downgrade, last_one_left, oldest_members, about_as_large_as_the_batch)
