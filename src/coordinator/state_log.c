@@ -214,6 +214,8 @@ static void fail(struct state_log *log, const char *what, enum err err)
                    "%s coordinator is loaded anew, %s failed partition=%d err=%s", log->kind->name, what, log->index,
                    err_name(err));
     log->state = STATE_LOG_FAILED;
+    if (loop_now_ns(log->logs->loop) - log->active_ns >= STATE_LOG_RETRY_MS_MAX * NS_PER_MS)
+        log->retry_ms = 0;
     unload(log, ERR_NOT_COORDINATOR);
 }
 
@@ -403,6 +405,7 @@ static void loaded(void *state, struct step *step, void *argument)
 void state_log_loaded(struct state_log *log)
 {
     log->state = STATE_LOG_ACTIVE;
+    log->active_ns = loop_now_ns(log->logs->loop);
     log->end_offset = partition_end_offset(log->partition);
     state_log_step(log, loaded, log);
 }

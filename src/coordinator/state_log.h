@@ -35,10 +35,10 @@ enum {
     STATE_LOG_IN_FLIGHT_MAX = 32,                   /* batches */
     STATE_LOG_TURN_BYTES = 256 * 1024,              /* replayed in one turn: a millisecond or two */
     STATE_LOG_LOADS_MAX = 2,                        /* of one loop at a time: each holds a piece of a log */
-    STATE_LOG_RETRY_MS_MIN = 100, /* of a load after the first failure was tried at once; doubled up to the next */
-    STATE_LOG_RETRY_MS_MAX = 10000,
     STATE_LOG_ASKED_TICKS_MAX = 4, /* of a loop's logs in one turn, because somebody asks; else their timers do it */
     STATE_LOG_PUNCTUAL_NS = 50 * 1000 * 1000, /* overdue by more: we slept, and hear everybody before time is up */
+    STATE_LOG_RETRY_MS_MIN = 100,   /* of a load after the first failure was tried at once; doubled up to the next */
+    STATE_LOG_RETRY_MS_MAX = 10000, /* a state that served as long begins anew with the first */
 };
 
 /* What a state is. */

@@ -76,6 +76,7 @@ struct state_log {
     int64_t ticked_ns; /* the turn of the last tick */
     struct loop_timer retry_timer;
     int64_t retry_ms;        /* before the next load */
+    int64_t active_ns;       /* when the state was loaded */
     struct state_load *load; /* NULL: none under way */
     void (*closed)(void *context);
     void *closed_context;

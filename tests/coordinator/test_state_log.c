@@ -435,6 +435,39 @@ START_TEST(a_step_too_large_fails_alone)
 }
 END_TEST
 
+static int64_t away_ns(struct toy_op *large)
+{
+    int64_t before_ns = loop_now_ns(world.loop);
+
+    *large = (struct toy_op){.count = 8, .value = 4, .padding = 1000};
+    ask(large);
+    run_until_active();
+    return loop_now_ns(world.loop) - before_ns;
+}
+
+/* Failures one after another are tried again ever later; whoever has served long since then is back at once, though it
+ * had nothing to write. */
+START_TEST(failures_long_ago_are_forgotten)
+{
+    struct toy_op large;
+    int64_t first_ns = 0;
+    int64_t fifth_ns = 0;
+
+    begin(5);
+    spec.config.max_message_bytes = 4096;
+    open_all();
+    run_until_active();
+    first_ns = away_ns(&large);
+    for (int i = 1; i < 5; i++)
+        fifth_ns = away_ns(&large);
+    ck_assert_int_ge(fifth_ns, first_ns + 2 * STATE_LOG_RETRY_MS_MIN * INT64_C(1000000));
+    for (int i = 0; i < STATE_LOG_RETRY_MS_MAX; i++)
+        world_pass(&world, 1000000);
+    ck_assert_int_lt(away_ns(&large), first_ns + STATE_LOG_RETRY_MS_MIN * INT64_C(1000000));
+    end();
+}
+END_TEST
+
 /* An append that fails: all that wait are told, as groups.md 1.3 maps it; afterwards what the log says counts. */
 START_TEST(a_failed_append_loads_anew)
 {
@@ -963,8 +996,8 @@ START_TEST(whatever_fails_once)
 END_TEST
 
 RUN_TESTS("state_log", what_is_answered_is_read_again, one_turn_is_one_batch, lingers_as_long_as_is_said,
-          steps_are_whole_in_a_batch, a_step_too_large_fails_alone, a_failed_append_loads_anew, late_commits_are_told,
-          unknown_versions_fail_the_load, time_passes, ticks_take_turns, what_is_due_comes_before_who_asks,
-          who_slept_hears_everybody_first, transactions_and_codecs_are_replayed, steps_in_transactions,
-          a_long_log_is_loaded_in_turns, closing_answers_everybody, the_partition_goes, a_bound_of_pending_bytes,
-          whatever_dies, whatever_fails_once)
+          steps_are_whole_in_a_batch, a_step_too_large_fails_alone, failures_long_ago_are_forgotten,
+          a_failed_append_loads_anew, late_commits_are_told, unknown_versions_fail_the_load, time_passes,
+          ticks_take_turns, what_is_due_comes_before_who_asks, who_slept_hears_everybody_first,
+          transactions_and_codecs_are_replayed, steps_in_transactions, a_long_log_is_loaded_in_turns,
+          closing_answers_everybody, the_partition_goes, a_bound_of_pending_bytes, whatever_dies, whatever_fails_once)
