@@ -14,6 +14,13 @@
 #include "coordinator/group.h"
 #include "coordinator/group_history.h"
 
+enum {
+    CLASSIC_PROTOCOLS_MAX = 1000, /* that a member offers: clients have a handful; each costs a look, and stays */
+    CLASSIC_METADATA_BYTES_MAX = 8 << 20, /* of a member's protocols, kept while it is one: eight times what Apache
+                                             Kafka's default lets a group's record hold of one of them */
+    CLASSIC_NAMED_MAX = 1 << 17,          /* members that one LeaveGroup or SyncGroup names: each costs a look */
+};
+
 void classic_join(struct groups *groups, struct step *step, struct group_op *op);
 /* What a JoinGroup says of its rebalance time-out, whatever its version. */
 int32_t classic_join_rebalance_ms(const struct group_op *op);

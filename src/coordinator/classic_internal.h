@@ -14,6 +14,7 @@
 #include "base/map.h"
 #include "coordinator/classic.h"
 #include "coordinator/group_history.h"
+#include "coordinator/protocol_support.h"
 #include "protocol/gen/consumer_group_member_metadata_record.h" /* struct classic_protocol */
 
 enum {
@@ -51,12 +52,6 @@ struct classic_pending {
     struct loop_timer timer;
 };
 
-/* How many members support a protocol. */
-struct classic_support {
-    struct bytes name; /* its own copy, behind it */
-    uint32_t members;
-};
-
 /* Whom a partition belonged to; both are hashes. */
 struct classic_owned {
     uint64_t partition;
@@ -77,7 +72,7 @@ struct classic_group {
     struct map members;   /* by id, in the order they came */
     struct map instances; /* static members by instance id */
     struct map pending;   /* ids handed out */
-    struct map supported; /* struct classic_support by name */
+    struct protocol_support supported;
     uint32_t joining_count;
     uint32_t sync_pending_count;
     struct loop_timer join_timer;   /* the end of the join phase */

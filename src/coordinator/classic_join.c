@@ -415,19 +415,27 @@ static enum err begin_group(struct groups *groups, struct step *step, struct byt
         return err;
     }
     (*classic)->since_ms = step->now_ms;
-    return classic_write_or_fail(*classic, step);
+    err = classic_write(*classic, step, true);
+    if (err == ERR_MESSAGE_TOO_LARGE)
+        (void)group_settle(group);
+    return err;
 }
 
 static enum err check(const struct groups *groups, const struct group_op *op)
 {
     const struct join_group_request *in = op->request;
+    size_t bytes = 0;
 
     if (op->group_id.size == 0)
         return ERR_INVALID_GROUP_ID;
     if (in->session_timeout_ms < groups->settings->session_timeout_ms_min ||
         in->session_timeout_ms > groups->settings->session_timeout_ms_max)
         return ERR_INVALID_SESSION_TIMEOUT;
-    return ERR_OK;
+    if (in->protocols_count > CLASSIC_PROTOCOLS_MAX)
+        return ERR_INVALID_REQUEST;
+    for (uint32_t i = 0; i < in->protocols_count; i++)
+        bytes += in->protocols[i].name.size + in->protocols[i].metadata.size;
+    return bytes > CLASSIC_METADATA_BYTES_MAX ? ERR_INVALID_REQUEST : ERR_OK;
 }
 
 void classic_join(struct groups *groups, struct step *step, struct group_op *op)
@@ -464,7 +472,9 @@ void classic_join(struct groups *groups, struct step *step, struct group_op *op)
         return;
     }
     err = group == NULL ? begin_group(groups, step, op->group_id, &classic) : classic_of_group(group, &classic);
-    if (err != ERR_OK)
+    if (err == ERR_MESSAGE_TOO_LARGE)
+        refuse(step, op, ERR_UNKNOWN_SERVER_ERROR, in->member_id);
+    else if (err != ERR_OK)
         fail(step, op, err);
     else
         join(classic, step, op);

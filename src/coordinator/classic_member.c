@@ -38,7 +38,7 @@ enum err classic_of_group(struct group *group, struct classic_group **classic)
         map_init(&made->members, seed, MEMBERS_MAX);
         map_init(&made->instances, seed, MEMBERS_MAX);
         map_init(&made->pending, seed, MEMBERS_MAX);
-        map_init(&made->supported, seed, PROTOCOLS_MAX);
+        protocol_support_init(&made->supported, seed);
         map_init(&made->topics, seed, MAP_COUNT_MAX);
         group->classic = made;
     }
@@ -55,45 +55,10 @@ static void forget_topics(struct classic_group *classic)
 
 /* ---- which protocols how many support ---- */
 
-static enum err support(struct classic_group *classic, struct bytes name)
-{
-    struct classic_support *entry = map_get(&classic->supported, name);
-    enum err err = ERR_OK;
-
-    if (entry == NULL) {
-        entry = mem_alloc(sizeof(*entry) + name.size + 1);
-        if (entry == NULL)
-            return ERR_NOMEM;
-        memcpy(entry + 1, name.data, name.size);
-        *entry = (struct classic_support){.name = bytes_of(entry + 1, name.size)};
-        err = map_insert(&classic->supported, entry->name, entry);
-        if (err != ERR_OK) {
-            mem_free(entry);
-            return ERR_NOMEM;
-        }
-    }
-    entry->members++;
-    return ERR_OK;
-}
-
-static void unsupport(struct classic_group *classic, const struct classic_protocol *protocols, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        struct classic_support *entry = map_get(&classic->supported, protocols[i].name);
-
-        assert(entry != NULL && entry->members > 0);
-        if (--entry->members == 0) {
-            (void)map_remove(&classic->supported, entry->name);
-            mem_free(entry);
-        }
-    }
-}
-
 static bool all_support(const struct classic_group *classic, struct bytes name)
 {
-    const struct classic_support *entry = map_get(&classic->supported, name);
-
-    return entry != NULL && entry->members == classic_member_count(classic);
+    return classic_member_count(classic) > 0 &&
+           protocol_support_count(&classic->supported, name) == classic_member_count(classic);
 }
 
 bool classic_supports(const struct classic_group *classic, const struct classic_protocol *protocols, uint32_t count)
@@ -190,22 +155,16 @@ enum err classic_member_set_protocols(struct classic_member *member, const struc
     struct classic_group *classic = member->classic;
     struct classic_protocol *copy = NULL;
     uint32_t kept = 0;
-    uint32_t counted = 0;
     enum err err = copy_protocols(classic->group->groups->seed, protocols, count, &copy, &kept);
 
     if (err != ERR_OK)
         return err;
-    for (counted = 0; counted < kept; counted++) {
-        err = support(classic, copy[counted].name);
-        if (err != ERR_OK)
-            break;
-    }
+    err = protocol_support_add(&classic->supported, copy, kept);
     if (err != ERR_OK) {
-        unsupport(classic, copy, counted);
         mem_free(copy);
         return err;
     }
-    unsupport(classic, member->protocols, member->protocol_count);
+    protocol_support_remove(&classic->supported, member->protocols, member->protocol_count);
     forget_topics(classic);
     mem_free(member->protocols);
     member->protocols = copy;
@@ -230,7 +189,7 @@ static void free_member(struct classic_member *member)
 
     assert(member->joining == NULL && member->syncing == NULL);
     group_timer_stop(classic->group->groups, &member->session);
-    unsupport(classic, member->protocols, member->protocol_count);
+    protocol_support_remove(&classic->supported, member->protocols, member->protocol_count);
     free_parts(member);
 }
 
@@ -332,7 +291,7 @@ void classic_free(struct classic_group *classic)
     map_deinit(&classic->members);
     map_deinit(&classic->instances);
     map_deinit(&classic->pending);
-    map_deinit(&classic->supported);
+    protocol_support_deinit(&classic->supported);
     map_deinit(&classic->topics);
     classic_drop(&classic->protocol_type);
     classic_drop(&classic->protocol);

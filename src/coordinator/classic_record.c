@@ -2,10 +2,10 @@
 #include "base/mem.h"
 #include "coordinator/classic_internal.h"
 #include "coordinator/consumer.h"
+#include "coordinator/record_arena.h"
 #include "protocol/gen/group_metadata_record.h"
 
 enum {
-    REPLAY_ARENA_BYTES_MAX = 256 * 1024 * 1024, /* decoded, a record is a few times its bytes; a batch is bounded */
     KEY_TYPE_BYTES = 2,
     VERSION_BYTES = 2,
 };
@@ -205,7 +205,7 @@ enum err classic_replay(struct groups *groups, struct bytes key, struct bytes va
     struct arena arena;
     enum err err = ERR_OK;
 
-    arena_init(&arena, REPLAY_ARENA_BYTES_MAX);
+    record_arena_init(&arena, key.size + value.size);
     err = read_key(key, &arena, &of);
     if (err != ERR_OK)
         goto out;

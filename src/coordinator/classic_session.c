@@ -153,14 +153,17 @@ void classic_leave(struct groups *groups, struct step *step, struct group_op *op
     struct leave_group_response *out = op->response;
     struct member_identity one;
 
-    if (group != NULL && group->kind == GROUP_CONSUMER) {
-        consumer_classic_leave(group, step, op);
+    leave_group_response_init(out);
+    if (op->group_id.size == 0)
+        out->error_code = err_wire(ERR_INVALID_GROUP_ID);
+    else if (in->members_count > CLASSIC_NAMED_MAX)
+        out->error_code = err_wire(ERR_INVALID_REQUEST);
+    if (out->error_code != 0) {
+        step_answer(step, &op->op);
         return;
     }
-    leave_group_response_init(out);
-    if (op->group_id.size == 0) {
-        out->error_code = err_wire(ERR_INVALID_GROUP_ID);
-        step_answer(step, &op->op);
+    if (group != NULL && group->kind == GROUP_CONSUMER) {
+        consumer_classic_leave(group, step, op);
         return;
     }
     if (op->version >= LEAVE_MEMBERS_SINCE) {

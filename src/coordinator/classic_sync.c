@@ -137,6 +137,10 @@ void classic_sync(struct groups *groups, struct step *step, struct group_op *op)
         refuse(step, op, ERR_INVALID_GROUP_ID);
         return;
     }
+    if (in->assignments_count > CLASSIC_NAMED_MAX) {
+        refuse(step, op, ERR_INVALID_REQUEST);
+        return;
+    }
     if (group != NULL && group->kind == GROUP_CONSUMER && consumer_has_members(group->consumer)) {
         consumer_classic_sync(group, step, op);
         return;

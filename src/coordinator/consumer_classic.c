@@ -57,6 +57,7 @@ struct join {
     struct group_op *op;
     const struct join_group_request *request;
     struct arena arena;
+    struct arena reading; /* what its subscription says */
     struct bytes member_id;
     bool is_unknown; /* it came without an id */
     struct consumer_member *member;
@@ -82,32 +83,12 @@ static void refuse_join(struct step *step, struct group_op *op, enum err err, st
     step_answer(step, &op->op);
 }
 
-static bool is_supported_by_all(const struct consumer_group *consumer, struct bytes protocol)
-{
-    uint32_t cursor = 0;
-    void *value = NULL;
-
-    while (map_next(&consumer->members, &cursor, NULL, &value)) {
-        const struct consumer_member *member = value;
-        const struct classic_member_metadata *classic = member->about.classic_member_metadata;
-        bool found = false;
-
-        if (!member->subscribed || classic == NULL)
-            continue;
-        for (uint32_t i = 0; i < classic->supported_protocols_count && !found; i++)
-            found = bytes_equal(classic->supported_protocols[i].name, protocol);
-        if (!found)
-            return false;
-    }
-    return true;
-}
-
 static bool is_supported(const struct consumer_group *consumer, const struct join_group_request *request)
 {
     if (!bytes_equal(request->protocol_type, BYTES_LITERAL("consumer")))
         return false;
     for (uint32_t i = 0; i < request->protocols_count; i++)
-        if (is_supported_by_all(consumer, request->protocols[i].name))
+        if (protocol_support_count(&consumer->supported, request->protocols[i].name) == consumer->classic_count)
             return true;
     return false;
 }
@@ -115,7 +96,7 @@ static bool is_supported(const struct consumer_group *consumer, const struct joi
 static bool is_full(const struct join *join)
 {
     const struct join_group_request *request = join->request;
-    uint32_t max = (uint32_t)join->consumer->group->groups->settings->consumer_size_max;
+    uint32_t max = consumer_size_max(join->consumer->group->groups);
 
     if (request->group_instance_id.data != NULL &&
         consumer_find_instance(join->consumer, request->group_instance_id) != NULL)
@@ -130,6 +111,31 @@ static enum err new_member_id(struct join *join)
     rng_fill(join->step->rng, random, sizeof(random));
     join->member_id = arena_printf(join->op->arena, "%s", uuid_format(uuid_from_random(random)).text);
     return join->member_id.data == NULL ? ERR_NOMEM : ERR_OK;
+}
+
+/* What is too much is refused before it is sorted, or anything is written. */
+static enum err read_subscription(struct join *join)
+{
+    const struct join_group_request *request = join->request;
+    struct consumer_protocol_subscription *subscription = &join->subscription;
+    uint32_t owned = 0;
+    size_t bytes = 0;
+    enum err err = ERR_OK;
+
+    for (uint32_t i = 0; i < request->protocols_count; i++)
+        bytes += request->protocols[i].name.size + request->protocols[i].metadata.size;
+    if (bytes > step_room(join->step))
+        return ERR_UNKNOWN_SERVER_ERROR;
+    err = consumer_read_subscription(request->protocols[0].metadata, &join->reading, subscription);
+    for (uint32_t i = 0; err == ERR_OK && i < subscription->owned_partitions_count && owned <= CONSUMER_OWNED_MAX; i++)
+        owned += subscription->owned_partitions[i].partitions_count;
+    if (err == ERR_OK && (subscription->topics_count > CONSUMER_NAMES_MAX || owned > CONSUMER_OWNED_MAX))
+        err = ERR_INVALID_REQUEST;
+    if (err == ERR_OK && !consumer_names_fit(join->consumer, subscription->topics, subscription->topics_count))
+        err = ERR_GROUP_MAX_SIZE_REACHED;
+    if (err == ERR_OK)
+        err = consumer_read_owned(subscription, join->step, &join->owned);
+    return err == ERR_MALFORMED ? ERR_INCONSISTENT_GROUP_PROTOCOL : err;
 }
 
 /* All that may be refused, before the first record. member_id of a refusal: the one that counts from now on. */
@@ -167,10 +173,7 @@ static enum err check_join(struct join *join)
         known = join->member;
     }
     join->downgrade = known != NULL && consumer_may_downgrade(join->consumer, join->step, &known, 1, true);
-    err = consumer_read_subscription(request->protocols[0].metadata, &join->arena, &join->subscription);
-    if (err == ERR_OK)
-        err = consumer_read_owned(&join->subscription, join->step, &join->owned);
-    return err == ERR_MALFORMED ? ERR_INCONSISTENT_GROUP_PROTOCOL : err;
+    return read_subscription(join);
 }
 
 static enum err describe(struct join *join)
@@ -332,10 +335,13 @@ static enum err go_on(struct join *join, bool is_new)
 void consumer_classic_join(struct group *group, struct step *step, struct group_op *op)
 {
     struct join join = {.consumer = group->consumer, .step = step, .op = op, .request = op->request};
+    uint32_t since = step->records;
     enum err err = ERR_OK;
 
     join_group_response_init(op->response);
+    /* A copy of what is in memory, and protocols, which are counted (classic_join.c). */
     arena_init(&join.arena, CONSUMER_RECORD_BYTES_MAX);
+    arena_init(&join.reading, CONSUMER_REQUEST_BYTES_MAX);
     err = check_join(&join);
     if (err == ERR_OK)
         err = describe(&join);
@@ -349,12 +355,13 @@ void consumer_classic_join(struct group *group, struct step *step, struct group_
         goto out;
     }
     err = go_on(&join, join.member == NULL && join.replaced == NULL);
-    if (err != ERR_OK && step->err == ERR_OK)
-        step->err = err;
+    if (err != ERR_OK)
+        step_fail(step, since, err);
     op->op.err = err;
     step_answer(step, &op->op);
 out:
     partition_set_deinit(&join.owned);
+    arena_deinit(&join.reading);
     arena_deinit(&join.arena);
 }
 
@@ -476,6 +483,7 @@ void consumer_classic_leave(struct group *group, struct step *step, struct group
 {
     const struct leave_group_request *request = op->request;
     struct leave_group_response *response = op->response;
+    uint32_t since = step->records;
     struct member_identity one;
     enum err err = ERR_OK;
 
@@ -489,8 +497,8 @@ void consumer_classic_leave(struct group *group, struct step *step, struct group
         if (err == ERR_OK)
             response->error_code = response->members[0].error_code;
     }
-    if (err != ERR_OK && step->err == ERR_OK)
-        step->err = err;
+    if (err != ERR_OK)
+        step_fail(step, since, err);
     op->op.err = err;
     step_answer(step, &op->op);
 }

@@ -70,7 +70,7 @@ enum err consumer_read_assignment(struct bytes text, const struct step *step, in
     *has_user_data = false;
     if (text.size == 0)
         return ERR_OK;
-    arena_init(&arena, CONSUMER_RECORD_BYTES_MAX);
+    arena_init(&arena, CONSUMER_REQUEST_BYTES_MAX);
     err = begin_reading(text, CONSUMER_PROTOCOL_ASSIGNMENT_VERSION_MAX, &reader, &version);
     if (err == ERR_OK)
         err = consumer_protocol_assignment_read(&reader, &arena, version, &assignment);

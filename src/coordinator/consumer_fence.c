@@ -47,7 +47,6 @@ enum err consumer_fence(struct consumer_group *consumer, struct step *step, stru
         return ERR_OK;
     if (consumer_may_downgrade(consumer, step, members, count, false))
         return consumer_downgrade_without(consumer, step, members, count, reason);
-    consumer_rebalance_begin(consumer, step, cause, members[0], reason);
     arena_init(&arena, CONSUMER_RECORD_BYTES_MAX);
     ids = arena_array(&arena, count, sizeof(*ids));
     texts = arena_array(&arena, count, sizeof(*texts));
@@ -60,6 +59,7 @@ enum err consumer_fence(struct consumer_group *consumer, struct step *step, stru
         if (err != ERR_OK)
             goto out;
     }
+    consumer_rebalance_begin(consumer, step, cause, members[0], reason);
     for (uint32_t i = 0; i < count; i++) {
         err = consumer_write_member_gone(consumer, step, ids[i]);
         if (err != ERR_OK)
@@ -105,6 +105,7 @@ void consumer_leave(struct groups *groups, struct step *step, struct group_op *o
     const struct consumer_group_heartbeat_request *request = op->request;
     struct consumer_group_heartbeat_response *response = op->response;
     struct group *group = group_find(groups, op->group_id);
+    uint32_t since = step->records;
     struct consumer_member *member = NULL;
     bool for_now = false;
     enum err err = ERR_OK;
@@ -141,8 +142,9 @@ void consumer_leave(struct groups *groups, struct step *step, struct group_op *o
         err = leave_for_now(member, step);
     else
         err = consumer_fence(group->consumer, step, &member, 1, CAUSE_LEFT, BYTES_LITERAL(""));
-    if (err != ERR_OK && step->err == ERR_OK)
-        step->err = err;
+    if (err != ERR_OK)
+        step_fail(step, since, err);
+    op->op.err = err;
     step_answer(step, &op->op);
 }
 

@@ -46,35 +46,7 @@ void consumer_refuse(struct step *step, struct group_op *op, enum err err, const
     step_answer(step, &op->op);
 }
 
-/* ---- what the request itself shows to be wrong (groups.md 3.2) ---- */
-
-static const char *find_mistake(const struct consumer_group_heartbeat_request *request, int16_t version)
-{
-    if ((version >= 1 || request->member_epoch > 0 || request->member_epoch == EPOCH_LEAVE) &&
-        request->member_id.size == 0)
-        return "MemberId can't be empty.";
-    if (request->group_id.size == 0)
-        return "GroupId can't be empty.";
-    if (request->instance_id.data != NULL && request->instance_id.size == 0)
-        return "InstanceId can't be empty.";
-    if (request->rack_id.data != NULL && request->rack_id.size == 0)
-        return "RackId can't be empty.";
-    if (request->member_epoch == 0) {
-        if (request->rebalance_timeout_ms == -1)
-            return "RebalanceTimeoutMs must be provided in first request.";
-        if (request->topic_partitions == NULL || request->topic_partitions_count > 0)
-            return "TopicPartitions must be empty when (re-)joining.";
-        if (request->subscribed_topic_names == NULL && request->subscribed_topic_regex.data == NULL)
-            return "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.";
-    } else if (request->member_epoch == EPOCH_LEAVE_STATIC) {
-        if (request->instance_id.data == NULL)
-            return "InstanceId can't be null.";
-    } else if (request->member_epoch < EPOCH_LEAVE_STATIC) {
-        return "MemberEpoch is invalid.";
-    }
-    return NULL;
-    enum err err = ERR_OK;
-}
+/* ---- what the request itself shows to be wrong (groups.md 3.2; consumer_request.c) ---- */
 
 static bool refuse_assignor(struct step *step, struct group_op *op, const struct group_settings *settings)
 {
@@ -101,6 +73,7 @@ static bool refuse_group(struct beat *beat)
 {
     struct group *group = group_find(beat->groups, beat->op->group_id);
     const char *why = NULL;
+    enum err err = ERR_OK;
 
     if (group != NULL && group->kind == GROUP_CONSUMER) {
         beat->consumer = group->consumer;
@@ -128,7 +101,7 @@ static bool refuse_group(struct beat *beat)
 static bool refuse_full(struct beat *beat)
 {
     const struct consumer_group_heartbeat_request *request = beat->request;
-    uint32_t max = (uint32_t)beat->groups->settings->consumer_size_max;
+    uint32_t max = consumer_size_max(beat->groups);
     struct group *group = group_find(beat->groups, beat->op->group_id);
     uint32_t count = 0;
     bool known = false;
@@ -148,14 +121,6 @@ static bool refuse_full(struct beat *beat)
     return true;
 }
 
-static bool is_subset(const struct partition_set *owned, const struct partition_set *of)
-{
-    for (uint32_t i = 0; i < owned->count; i++)
-        if (partition_set_find(of, owned->items[i].topic, owned->items[i].partition) == NULL)
-            return false;
-    return true;
-}
-
 /* Its epoch; or the one before, where it did not get our answer and goes on from there (KAFKA-16367). */
 static bool refuse_epoch(struct beat *beat, const struct consumer_member *member)
 {
@@ -165,7 +130,7 @@ static bool refuse_epoch(struct beat *beat, const struct consumer_member *member
     if (epoch == 0 || epoch == member->epoch)
         return false;
     if (epoch < member->epoch && epoch == member->previous_epoch && beat->request->topic_partitions != NULL &&
-        is_subset(&beat->owned, &member->assigned))
+        consumer_request_owns_only(beat->request, &member->assigned))
         return false;
     consumer_refuse(beat->step, beat->op, ERR_FENCED_MEMBER_EPOCH,
                     "The consumer group member has a %s member epoch (%d) than the one known by the group coordinator "
@@ -234,7 +199,7 @@ static bool refuse_state(struct beat *beat)
     const struct consumer_member *member = beat->member;
 
     if (member == NULL || (member->state >= MEMBER_STABLE && member->state <= MEMBER_UNRELEASED) ||
-        (beat->request->topic_partitions != NULL && beat->owned.count == 0))
+        (beat->request->topic_partitions != NULL && consumer_request_owned_count(beat->request) == 0))
         return false;
     consumer_refuse(beat->step, beat->op, ERR_FENCED_MEMBER_EPOCH,
                     "The consumer group member is in a unknown state. The member must abandon all its partitions and "
@@ -312,6 +277,31 @@ static enum err describe(struct beat *beat)
     return ERR_OK;
 }
 
+static void refuse_size(struct beat *beat)
+{
+    consumer_refuse(beat->step, beat->op, ERR_UNKNOWN_SERVER_ERROR, "The records of the group would not fit a batch.");
+}
+
+/* Before they are sorted: there may be so many that this takes long. */
+static bool refuse_names(struct beat *beat)
+{
+    const struct consumer_group_heartbeat_request *request = beat->request;
+    size_t bytes = 0;
+
+    for (uint32_t i = 0; i < request->subscribed_topic_names_count; i++)
+        bytes += request->subscribed_topic_names[i].size;
+    if (bytes > step_room(beat->step)) {
+        refuse_size(beat);
+        return true;
+    }
+    if (beat->consumer == NULL ||
+        consumer_names_fit(beat->consumer, request->subscribed_topic_names, request->subscribed_topic_names_count))
+        return false;
+    consumer_refuse(beat->step, beat->op, ERR_GROUP_MAX_SIZE_REACHED,
+                    "The consumer group has reached its maximum of %d topic names.", CONSUMER_GROUP_NAMES_MAX);
+    return true;
+}
+
 /* What it would write must fit the step's batch, which takes the state with it when it fails. */
 static bool refuse_too_large(struct beat *beat)
 {
@@ -330,7 +320,7 @@ static bool refuse_too_large(struct beat *beat)
         room /= 2; /* the upgrade may take the other half */
     if (bytes <= room)
         return false;
-    consumer_refuse(beat->step, beat->op, ERR_UNKNOWN_SERVER_ERROR, "The records of the group would not fit a batch.");
+    refuse_size(beat);
     return true;
 }
 
@@ -516,22 +506,6 @@ static struct bytes new_member_id(struct step *step, struct arena *arena)
     return arena_printf(arena, "%s", uuid_format(id).text);
 }
 
-static enum err read_owned(struct beat *beat)
-{
-    const struct consumer_group_heartbeat_request *request = beat->request;
-
-    for (uint32_t i = 0; i < request->topic_partitions_count; i++)
-        for (uint32_t j = 0; j < request->topic_partitions[i].partitions_count; j++) {
-            enum err err = partition_set_add(&beat->owned, request->topic_partitions[i].topic_id,
-                                             request->topic_partitions[i].partitions[j], 0);
-
-            if (err != ERR_OK)
-                return err;
-        }
-    partition_set_sort(&beat->owned);
-    return ERR_OK;
-}
-
 /* Everything that may be refused is, before the first record is written. True: it was answered. */
 static bool refuse_any(struct beat *beat, enum err *err)
 {
@@ -543,9 +517,11 @@ static bool refuse_any(struct beat *beat, enum err *err)
         *err = ERR_NOMEM;
         return false;
     }
-    if (refuse_member(beat) || refuse_state(beat))
+    if (refuse_member(beat) || refuse_state(beat) || refuse_names(beat))
         return true;
-    *err = describe(beat);
+    *err = consumer_request_owned(beat->request, &beat->owned);
+    if (*err == ERR_OK)
+        *err = describe(beat);
     return *err == ERR_OK && (refuse_regex(beat) || refuse_too_large(beat));
 }
 
@@ -558,17 +534,17 @@ static void beat_once(struct groups *groups, struct step *step, struct group_op 
                         .request = request,
                         .response = op->response,
                         .member_id = request->member_id};
+    uint32_t since = step->records;
     enum err err = ERR_OK;
 
+    /* A copy of what is in memory, and names, which are counted. */
     arena_init(&beat.arena, CONSUMER_RECORD_BYTES_MAX);
-    err = read_owned(&beat);
-    if (err == ERR_OK && refuse_any(&beat, &err))
+    if (refuse_any(&beat, &err))
         goto out;
-    if (err == ERR_OK) {
+    if (err == ERR_OK)
         err = go(&beat);
-        if (err != ERR_OK && step->err == ERR_OK)
-            step->err = err; /* records of it are out: the step as a whole has failed */
-    }
+    if (err != ERR_OK)
+        step_fail(step, since, err);
     op->op.err = err;
     step_answer(step, &op->op);
 out:
@@ -586,7 +562,7 @@ void consumer_heartbeat(struct groups *groups, struct step *step, struct group_o
         consumer_refuse(step, op, ERR_UNSUPPORTED_VERSION, "The consumer group protocol is not enabled.");
         return;
     }
-    mistake = find_mistake(request, op->version);
+    mistake = consumer_request_mistake(request, op->version);
     if (mistake != NULL) {
         consumer_refuse(step, op, ERR_INVALID_REQUEST, "%s", mistake);
         return;

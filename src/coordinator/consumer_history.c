@@ -61,8 +61,11 @@ static int32_t count_moved(struct consumer_group *consumer)
         for (uint32_t i = 0; hash != 0 && i < member->assigned.count; i++) {
             const struct partition_item *item = &member->assigned.items[i];
             struct consumer_owners *owners = map_get(&consumer->owners, bytes_of(item->topic.bytes, UUID_BYTES));
-            uint32_t room = owners->had_room;
+            uint32_t room = 0;
 
+            if (owners == NULL || (uint32_t)item->partition >= owners->epoch_room)
+                continue; /* of two owners, as no log should have them, one gave it back */
+            room = owners->had_room;
             if (mem_grow(&owners->had, &owners->had_room, owners->epoch_room, owners->epoch_room,
                          sizeof(*owners->had)) != ERR_OK)
                 return -1;
@@ -81,6 +84,7 @@ static int32_t count_moved(struct consumer_group *consumer)
                 moved++;
             }
     }
+    consumer_owners_settle(consumer);
     return moved;
 }
 

@@ -2,6 +2,7 @@
  * consumer_internal: one group of the consumer protocol, as its files share it (consumer*.c). For them alone.
  *
  *   consumer_heartbeat.c  the heartbeat: what is refused, and the steps of one that is not
+ *   consumer_request.c    what its request says by itself
  *   consumer_member.c     members and what they subscribe to
  *   consumer_epoch.c      group epoch and the hash of the subscribed topics' metadata
  *   consumer_target.c     the target assignment, by an assignor
@@ -27,6 +28,7 @@
 #include "coordinator/consumer.h"
 #include "coordinator/group_history.h"
 #include "coordinator/partition_set.h"
+#include "coordinator/protocol_support.h"
 #include "protocol/gen/consumer_group_heartbeat.h"
 #include "protocol/gen/consumer_group_member_metadata_record.h"
 #include "protocol/gen/consumer_group_regular_expression_record.h"
@@ -35,12 +37,17 @@
 enum {
     EPOCH_LEAVE = -1,
     EPOCH_LEAVE_STATIC = -2,
-    CONSUMER_EPOCH_FIRST = 1,               /* of a group that has no record of its epoch yet; its target is empty */
-    PARTITION_FREE = -1,                    /* in owners */
-    CONSUMER_MEMBERS_MAX = 1 << 20,         /* of a group; also of names and expressions */
-    CONSUMER_PARTITIONS_MAX = 1 << 20,      /* of a topic: what a damaged record must not exceed */
-    CONSUMER_ABOUT_BYTES_MAX = 4 << 20,     /* of one member's or expression's record */
-    CONSUMER_RECORD_BYTES_MAX = 64 << 20,   /* while one is built */
+    CONSUMER_EPOCH_FIRST = 1, /* of a group that has no record of its epoch yet; its target is empty */
+    PARTITION_FREE = -1,      /* in owners */
+    /* Who would be beyond is refused; what stands in the log is taken, whoever wrote it. */
+    CONSUMER_MEMBERS_MAX = 1 << 20,        /* of a group */
+    CONSUMER_GROUP_NAMES_MAX = 1 << 19,    /* that its members subscribe to */
+    CONSUMER_NAMES_MAX = 1 << 17,          /* of one of them: with seven letters each they fill a batch */
+    CONSUMER_OWNED_MAX = 1 << 18,          /* partitions that one says it has: twice what its record holds in a batch */
+    CONSUMER_PARTITIONS_MAX = 1 << 20,     /* of a topic: what a damaged record must not exceed */
+    CONSUMER_REQUEST_BYTES_MAX = 64 << 20, /* of what clients embed in requests, read */
+    CONSUMER_RECORD_BYTES_MAX = INT32_MAX, /* while one is built of what is in memory: how large it gets is asked
+                                              before it is begun, a batch holds no more, and this is the wire's */
     CONSUMER_REGEX_INTERVAL_MS = 10 * 1000, /* between two resolutions, at least: as Kafka */
 };
 
@@ -99,7 +106,8 @@ struct consumer_owners {
     struct uuid topic;
     int32_t *epochs; /* of each partition the epoch of its owner, or PARTITION_FREE */
     uint32_t epoch_room;
-    uint64_t *had; /* who had it when the last rebalance was over: hashes of members; 0 nobody */
+    uint32_t taken; /* of them: not free */
+    uint64_t *had;  /* who had it when the last rebalance was over: hashes of members; 0 nobody */
     uint32_t had_room;
 };
 
@@ -114,7 +122,8 @@ struct consumer_group {
     struct map instances;   /* static members by instance id */
     struct map names;
     struct map expressions;
-    struct map owners; /* by topic id */
+    struct map owners;                 /* by topic id */
+    struct protocol_support supported; /* by classic members */
     uint32_t votes[ASSIGNOR_COUNT];
     int32_t epoch;
     int64_t metadata_hash;
@@ -165,6 +174,15 @@ enum group_assignor consumer_assignor(const struct consumer_group *consumer);
 const char *consumer_assignor_name(enum group_assignor assignor);
 /* False: none of that name. */
 bool consumer_assignor_find(struct bytes name, enum group_assignor *assignor);
+
+/* consumer_request.c */
+/* What is wrong with it, whatever the group is (groups.md 3.2); constant; NULL: nothing. */
+const char *consumer_request_mistake(const struct consumer_group_heartbeat_request *request, int16_t version);
+/* Partitions that the member says it has; beyond CONSUMER_OWNED_MAX not all are counted. */
+uint32_t consumer_request_owned_count(const struct consumer_group_heartbeat_request *request);
+bool consumer_request_owns_only(const struct consumer_group_heartbeat_request *request, const struct partition_set *of);
+MUST_CHECK enum err consumer_request_owned(const struct consumer_group_heartbeat_request *request,
+                                           struct partition_set *owned);
 
 /* consumer_size.c: bytes of records, at most */
 size_t consumer_about_bytes(const struct consumer_group *consumer, struct bytes member_id,
@@ -293,12 +311,14 @@ MUST_CHECK enum err consumer_write_expression_gone(struct consumer_group *consum
                                                    struct bytes expression);
 void consumer_regex_stop(struct consumer_group *consumer);
 
-/* consumer_state.c: for consumer_replay.c alone, but for the last two */
+/* consumer_state.c: for consumer_replay.c alone, but for the last three */
 struct consumer_group *consumer_group_find(struct groups *groups, struct bytes id); /* NULL: none of this kind */
 MUST_CHECK enum err consumer_group_get(struct groups *groups, struct bytes id, struct consumer_group **consumer);
 /* After a tombstone, while loading: what has no record any more goes. */
 void consumer_group_settle(struct groups *groups, struct consumer_group *consumer);
 MUST_CHECK enum err consumer_names_add(struct consumer_group *consumer, const struct bytes *names, uint32_t count);
+/* Whether the group may have those too: for who brings them. */
+bool consumer_names_fit(const struct consumer_group *consumer, const struct bytes *names, uint32_t count);
 void consumer_names_remove(struct consumer_group *consumer, const struct bytes *names, uint32_t count);
 MUST_CHECK enum err consumer_expression_get(struct consumer_group *consumer, struct bytes text,
                                             struct consumer_expression **expression);
@@ -312,6 +332,8 @@ MUST_CHECK enum err consumer_about_remember(struct consumer_member *member);
 void consumer_current_forget(struct consumer_member *member);
 /* They are the member's, at its epoch. */
 MUST_CHECK enum err consumer_take(struct consumer_member *member, const struct partition_set *set);
+/* Forgets topics of which nobody has anything, those that are gone among them. */
+void consumer_owners_settle(struct consumer_group *consumer);
 int32_t consumer_owner_epoch(const struct consumer_group *consumer, struct uuid topic, int32_t partition);
 void consumer_free(struct consumer_group *consumer);
 

@@ -93,7 +93,7 @@ static enum err take_newcomers(const struct classic_group *classic, const struct
     enum err err = ERR_OK;
 
     *upgrade = (struct upgrade){.generation = classic->generation};
-    arena_init(&upgrade->arena, CONSUMER_RECORD_BYTES_MAX);
+    arena_init(&upgrade->arena, CONSUMER_REQUEST_BYTES_MAX);
     upgrade->all = arena_array(&upgrade->arena, classic_member_count(classic), sizeof(*upgrade->all));
     if (upgrade->all == NULL)
         return ERR_NOMEM;

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "coordinator/consumer_internal.h"
+#include "coordinator/record_arena.h"
 #include "protocol/gen/consumer_group_current_member_assignment_record.h"
 #include "protocol/gen/consumer_group_metadata_record.h"
 #include "protocol/gen/consumer_group_partition_metadata_record.h"
@@ -41,7 +42,7 @@ static void keep_arena(struct replay *replay, struct arena *to)
 {
     arena_deinit(to);
     *to = replay->arena;
-    arena_init(&replay->arena, CONSUMER_ABOUT_BYTES_MAX);
+    record_arena_init(&replay->arena, 0);
 }
 
 /* ---- the group's epoch ---- */
@@ -301,7 +302,7 @@ static enum err read_key(const struct message_type *type, struct bytes key, unio
     assert(type->structure->size == type->structure->field_count * sizeof(read->parts[0]));
     assert(type->structure->size <= sizeof(*read));
     *read = (union key){.parts = {{0}}};
-    arena_init(&arena, CONSUMER_ABOUT_BYTES_MAX);
+    record_arena_init(&arena, key.size);
     wire_reader_init(&reader, bytes_of(key.data + VERSION_BYTES, key.size - VERSION_BYTES));
     err = message_read(type, &reader, &arena, 0, read);
     arena_deinit(&arena);
@@ -339,7 +340,7 @@ static enum err replay_value(struct groups *groups, const struct kind *kind, con
     struct replay replay = {.name = key->parts[1]};
     enum err err = ERR_OK;
 
-    arena_init(&replay.arena, CONSUMER_ABOUT_BYTES_MAX);
+    record_arena_init(&replay.arena, value.size);
     if (kind->value != NULL)
         err = read_value(kind->value, value, &replay);
     if (err == ERR_OK)

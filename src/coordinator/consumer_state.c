@@ -2,9 +2,9 @@
 #include "base/mem.h"
 #include "coordinator/classic.h"
 #include "coordinator/consumer_internal.h"
+#include "coordinator/record_arena.h"
 
 enum {
-    OWNERS_MAX = 1 << 20,
     OWNER_ROOM_FIRST = 8,
 };
 
@@ -20,11 +20,13 @@ static enum err make_consumer(struct group *group)
     consumer->group = group;
     consumer->epoch = CONSUMER_EPOCH_FIRST;
     consumer->target_epoch = CONSUMER_EPOCH_FIRST;
-    map_init(&consumer->members, seed, CONSUMER_MEMBERS_MAX);
-    map_init(&consumer->instances, seed, CONSUMER_MEMBERS_MAX);
-    map_init(&consumer->names, seed, CONSUMER_MEMBERS_MAX);
-    map_init(&consumer->expressions, seed, CONSUMER_MEMBERS_MAX);
-    map_init(&consumer->owners, seed, OWNERS_MAX);
+    /* Replay fills them, which no limit may fail: the limits are those of the requests. */
+    map_init(&consumer->members, seed, MAP_COUNT_MAX);
+    map_init(&consumer->instances, seed, MAP_COUNT_MAX);
+    map_init(&consumer->names, seed, MAP_COUNT_MAX);
+    map_init(&consumer->expressions, seed, MAP_COUNT_MAX);
+    map_init(&consumer->owners, seed, MAP_COUNT_MAX);
+    protocol_support_init(&consumer->supported, seed);
     group->consumer = consumer;
     group->kind = GROUP_CONSUMER;
     return ERR_OK;
@@ -53,6 +55,13 @@ static void free_expression(struct consumer_expression *expression)
     mem_free(expression);
 }
 
+static void free_owners(struct consumer_owners *owners)
+{
+    mem_free(owners->epochs);
+    mem_free(owners->had);
+    mem_free(owners);
+}
+
 void consumer_free(struct consumer_group *consumer)
 {
     uint32_t cursor = 0;
@@ -67,11 +76,9 @@ void consumer_free(struct consumer_group *consumer)
     }
     for (cursor = 0; map_next(&consumer->expressions, &cursor, NULL, &value);)
         free_expression(value);
-    for (cursor = 0; map_next(&consumer->owners, &cursor, NULL, &value);) {
-        mem_free(((struct consumer_owners *)value)->epochs);
-        mem_free(((struct consumer_owners *)value)->had);
-        mem_free(value);
-    }
+    for (cursor = 0; map_next(&consumer->owners, &cursor, NULL, &value);)
+        free_owners(value);
+    protocol_support_deinit(&consumer->supported);
     map_deinit(&consumer->members);
     map_deinit(&consumer->instances);
     map_deinit(&consumer->names);
@@ -163,6 +170,17 @@ enum err consumer_names_add(struct consumer_group *consumer, const struct bytes 
     return ERR_OK;
 }
 
+bool consumer_names_fit(const struct consumer_group *consumer, const struct bytes *names, uint32_t count)
+{
+    uint32_t others = map_count(&consumer->names);
+
+    if (others <= CONSUMER_GROUP_NAMES_MAX && count <= CONSUMER_GROUP_NAMES_MAX - others)
+        return true;
+    for (uint32_t i = 0; i < count; i++)
+        others += map_get(&consumer->names, names[i]) == NULL;
+    return others <= CONSUMER_GROUP_NAMES_MAX || others == map_count(&consumer->names);
+}
+
 void consumer_names_remove(struct consumer_group *consumer, const struct bytes *names, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -184,7 +202,7 @@ enum err consumer_expression_get(struct consumer_group *consumer, struct bytes t
         if (made == NULL || copy == NULL)
             goto out;
         made->text = bytes_of(copy, text.size);
-        arena_init(&made->arena, CONSUMER_ABOUT_BYTES_MAX);
+        record_arena_init(&made->arena, 0); /* until a record brings its own */
         err = map_insert(&consumer->expressions, made->text, made);
         if (err != ERR_OK)
             goto out;
@@ -243,7 +261,7 @@ enum err consumer_member_get(struct consumer_group *consumer, struct bytes id, s
             goto out;
         made->consumer = consumer;
         made->id = bytes_of(copy, id.size);
-        arena_init(&made->arena, CONSUMER_ABOUT_BYTES_MAX);
+        record_arena_init(&made->arena, 0); /* until a record brings its own */
         consumer_about_init(&made->about);
         consumer_timers_init(made);
         err = map_insert(&consumer->members, made->id, made);
@@ -287,8 +305,11 @@ void consumer_about_forget(struct consumer_member *member)
     vote(consumer, about->server_assignor, -1);
     if (about->instance_id.data != NULL && map_get(&consumer->instances, about->instance_id) == member)
         (void)map_remove(&consumer->instances, about->instance_id);
-    if (consumer_member_is_classic(member))
+    if (consumer_member_is_classic(member)) {
+        protocol_support_remove(&consumer->supported, about->classic_member_metadata->supported_protocols,
+                                about->classic_member_metadata->supported_protocols_count);
         consumer->classic_count--;
+    }
     consumer->member_count--;
     consumer->id_bytes -= member->id.size;
     member->subscribed = false;
@@ -305,6 +326,9 @@ enum err consumer_about_remember(struct consumer_member *member)
         err = subscribe_expression(consumer, about->subscribed_topic_regex);
     if (err == ERR_OK && about->instance_id.data != NULL)
         err = map_put(&consumer->instances, about->instance_id, member, &replaced);
+    if (err == ERR_OK && consumer_member_is_classic(member))
+        err = protocol_support_add(&consumer->supported, about->classic_member_metadata->supported_protocols,
+                                   about->classic_member_metadata->supported_protocols_count);
     if (err != ERR_OK)
         return err; /* the state as a whole is thrown away */
     vote(consumer, about->server_assignor, 1);
@@ -353,6 +377,15 @@ int32_t consumer_owner_epoch(const struct consumer_group *consumer, struct uuid 
     return owners == NULL || (uint32_t)partition >= owners->epoch_room ? PARTITION_FREE : owners->epochs[partition];
 }
 
+/* taken is how many are not free, whatever epochs a log brings. */
+static void set_owner(struct consumer_owners *owners, int32_t partition, int32_t epoch)
+{
+    int32_t *owner = &owners->epochs[partition];
+
+    owners->taken += (uint32_t)(epoch != PARTITION_FREE) - (uint32_t)(*owner != PARTITION_FREE);
+    *owner = epoch;
+}
+
 static void release(struct consumer_member *member, const struct partition_set *set)
 {
     for (uint32_t i = 0; i < set->count; i++) {
@@ -361,7 +394,7 @@ static void release(struct consumer_member *member, const struct partition_set *
 
         if (owners != NULL && (uint32_t)item->partition < owners->epoch_room &&
             owners->epochs[item->partition] == member->epoch)
-            owners->epochs[item->partition] = PARTITION_FREE;
+            set_owner(owners, item->partition, PARTITION_FREE);
     }
 }
 
@@ -375,9 +408,24 @@ enum err consumer_take(struct consumer_member *member, const struct partition_se
         if (err != ERR_OK)
             return err;
         if (owners->epochs[item->partition] == PARTITION_FREE || owners->epochs[item->partition] < member->epoch)
-            owners->epochs[item->partition] = member->epoch;
+            set_owner(owners, item->partition, member->epoch);
     }
     return ERR_OK;
+}
+
+void consumer_owners_settle(struct consumer_group *consumer)
+{
+    uint32_t cursor = 0;
+    void *value = NULL;
+
+    while (map_next(&consumer->owners, &cursor, NULL, &value)) {
+        struct consumer_owners *owners = value;
+
+        if (owners->taken > 0)
+            continue;
+        (void)map_remove(&consumer->owners, bytes_of(owners->topic.bytes, UUID_BYTES));
+        free_owners(owners);
+    }
 }
 
 void consumer_current_forget(struct consumer_member *member)

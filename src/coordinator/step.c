@@ -69,6 +69,7 @@ enum err step_write(struct step *step, const struct message_type *key_type, cons
         if (value_bytes == NULL)
             goto out;
     }
+    step->records++;
     err = step->sink->record(step->sink, step, (struct bytes){key_bytes, key_size},
                              (struct bytes){value_bytes, value_size});
 out:
@@ -89,6 +90,12 @@ void step_answer(struct step *step, struct step_op *op)
 size_t step_room(const struct step *step)
 {
     return step->sink->room(step->sink, step);
+}
+
+void step_fail(struct step *step, uint32_t since, enum err err)
+{
+    if (step->err == ERR_OK && step->records != since)
+        step->err = err;
 }
 
 bool step_has_passed(const struct step *step, int64_t since_ms, int64_t ms)

@@ -58,7 +58,8 @@ struct step {
     const struct step_producer *producer;
     const struct group_topics *topics; /* the metadata as of now */
     struct step_sink *sink;
-    enum err err; /* the first failure to write; nothing is written any more, and every answer is an error */
+    uint32_t records; /* written until now, or tried */
+    enum err err;     /* the first failure to write; nothing is written any more, and every answer is an error */
 };
 
 /* Who takes what a step brings: the real one is state_log.c, tests have theirs. */
@@ -82,6 +83,9 @@ MUST_CHECK enum err step_write(struct step *step, const struct message_type *key
  * must be in no list. Its done may run within the call. */
 void step_answer(struct step *step, struct step_op *op);
 size_t step_room(const struct step *step);
+/* An operation cannot go on (err). What it has written since step->records was that is half of it, and with that the
+ * step has failed; one that has written nothing is refused alone. */
+void step_fail(struct step *step, uint32_t since, enum err err);
 /* Whether ms (not negative) have passed since a wall-clock time that was noted before. A time that is yet to come has
  * passed: the clock was set back since, and nobody waits until it is there again. */
 bool step_has_passed(const struct step *step, int64_t since_ms, int64_t ms);

@@ -357,6 +357,7 @@ void world_open(struct group_world *world)
     world->now_ns = (int64_t)NS_A_MS;
     world->now_ms = 1000000;
     world->producer_id = -1;
+    world->arena_bytes = CALL_ARENA_BYTES_MAX;
     world->batch_room = BATCH_ROOM;
     world->topics = (struct group_topics){
         .by_name = by_name, .by_id = by_id, .each = each_topic, .racks = racks, .group_config = group_config};
@@ -390,8 +391,8 @@ static void step_end(struct group_world *world)
 {
     if (world->step.err == ERR_OK)
         return;
-    SAY(world, "  the step failed: %s\n", err_name(world->step.err));
     world->failed++;
+    SAY(world, "  the step failed: %s\n", err_name(world->step.err));
     world_restart(world);
 }
 
@@ -439,7 +440,7 @@ struct world_call *world_ask(struct group_world *world, const char *label, enum 
     world->calls[world->call_count++] = call;
     (void)snprintf(call->label, sizeof(call->label), "%s", label);
     call->world = world;
-    arena_init(&call->arena, CALL_ARENA_BYTES_MAX);
+    arena_init(&call->arena, world->arena_bytes);
     call->response = arena_alloc(&call->arena, asked[ask].response_size);
     call->op =
         (struct group_op){.op = {.done = call_done},
