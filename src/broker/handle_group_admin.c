@@ -2,6 +2,7 @@
 #include "broker/broker_internal.h"
 #include "broker/group_call.h"
 #include "broker/handlers.h"
+#include "coordinator/group_filters.h"
 #include "coordinator/group_list.h"
 #include "protocol/gen/delete_groups.h"
 #include "protocol/gen/describe_groups.h"
@@ -183,6 +184,7 @@ void handle_list_groups(struct request *request, void *body)
         no_memory(request);
         return;
     }
+    group_filters_reduce(body); /* before every coordinator looks through them */
     listing->request = request;
     listing->in = body;
     list_node_init(&listing->node);
