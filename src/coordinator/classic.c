@@ -1,12 +1,10 @@
 #include "coordinator/classic.h"
 
 #include "coordinator/classic_internal.h"
-#include "protocol/gen/consumer_protocol_subscription.h"
 #include "protocol/gen/describe_groups.h"
 
 enum {
     ERROR_SINCE = 6, /* DescribeGroups tells of an unknown group (KIP-1043) */
-    SUBSCRIPTION_ARENA_BYTES_MAX = 64 * 1024 * 1024,
 };
 
 /* ---- life ---- */
@@ -19,6 +17,7 @@ void classic_loaded(struct group *group, struct step *step)
     void *value = NULL;
 
     (void)classic_note_owners(classic);
+    classic_topics_note(classic);
     while (map_next(&classic->members, &cursor, NULL, &value)) {
         struct classic_member *member = value;
 
@@ -90,53 +89,6 @@ bool classic_is_settled(const struct classic_group *classic)
 int64_t classic_state_since_ms(const struct classic_group *classic)
 {
     return classic == NULL ? -1 : classic->since_ms;
-}
-
-/* Adds what a member subscribes to; false: its bytes are not to be read. */
-static bool add_topics(struct classic_group *classic, const struct classic_member *member)
-{
-    struct bytes metadata = classic_member_metadata(member, classic->protocol);
-    struct consumer_protocol_subscription subscription;
-    struct wire_reader reader;
-    struct arena arena;
-    int16_t version = 0;
-    enum err err = ERR_OK;
-
-    arena_init(&arena, SUBSCRIPTION_ARENA_BYTES_MAX);
-    wire_reader_init(&reader, metadata);
-    version = wire_read_i16(&reader);
-    err = reader.err != ERR_OK || version < 0 ? ERR_MALFORMED
-                                              : consumer_protocol_subscription_read(&reader, &arena, 0, &subscription);
-    for (uint32_t i = 0; err == ERR_OK && i < subscription.topics_count; i++) {
-        err = map_insert(&classic->topics, subscription.topics[i], classic);
-        if (err == ERR_EXISTS)
-            err = ERR_OK;
-    }
-    arena_deinit(&arena);
-    return err == ERR_OK;
-}
-
-/* Kept until a member's protocols change, so that the expiry of many offsets reads the members' bytes once. */
-static void make_topics(struct classic_group *classic)
-{
-    uint32_t cursor = 0;
-    void *value = NULL;
-
-    map_deinit(&classic->topics);
-    classic->topics_known = bytes_equal(classic_protocol_type(classic), BYTES_LITERAL("consumer"));
-    classic->topics_made = true;
-    while (classic->topics_known && map_next(&classic->members, &cursor, NULL, &value))
-        classic->topics_known = add_topics(classic, value);
-}
-
-bool classic_subscribes(const struct classic_group *classic, struct bytes topic, bool *known)
-{
-    struct classic_group *group = classic->group->classic; /* the same, to keep what was read */
-
-    if (!group->topics_made)
-        make_topics(group);
-    *known = group->topics_known;
-    return group->topics_known && map_get(&group->topics, topic) != NULL;
 }
 
 enum err classic_may_commit(struct group *group, struct step *step, struct bytes member_id, struct bytes instance_id,

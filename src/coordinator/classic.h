@@ -44,6 +44,7 @@ struct bytes classic_state_name(const struct classic_group *classic);    /* NULL
 struct bytes classic_protocol_type(const struct classic_group *classic); /* "" where there is none */
 bool classic_has_members(const struct classic_group *classic);
 bool classic_is_settled(const struct classic_group *classic); /* nobody is in it or waits, and no record of it stands */
+/* As its last generation does; known: out, false where there was none or its bytes are not to be read. */
 bool classic_subscribes(const struct classic_group *classic, struct bytes topic, bool *known);
 /* For the expiry: since when it has been Empty, ms since the epoch; -1 unknown. */
 int64_t classic_state_since_ms(const struct classic_group *classic);

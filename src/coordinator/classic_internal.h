@@ -81,8 +81,8 @@ struct classic_group {
     struct classic_owned *owned;    /* of the last settled generation, sorted; for the history */
     uint32_t owned_count;
     bool owned_unreadable;
-    struct map topics; /* subscribed names, pointing into the protocols; made when asked for, see classic_subscribes */
-    bool topics_made, topics_known;
+    struct map topics; /* names that the last generation subscribes to, each its own value */
+    bool topics_known; /* false: no generation yet, or its bytes are not to be read */
 };
 
 /* Who a rebalance is owed to, for the history; texts are borrowed. */
@@ -179,6 +179,11 @@ void classic_drop_member(struct classic_member *member, struct step *step);
 MUST_CHECK enum err classic_write(struct classic_group *classic, struct step *step, bool keep);
 /* As classic_write with keep; whatever is wrong fails the step. */
 enum err classic_write_or_fail(struct classic_group *classic, struct step *step);
+
+/* -- classic_topics.c -- */
+/* Notes what the members subscribe to with the protocol that is selected. */
+void classic_topics_note(struct classic_group *classic);
+void classic_topics_forget(struct classic_group *classic);
 
 /* -- classic_owners.c -- */
 /* Notes whom each partition belongs to now. Returns how many had another owner when it was noted last; -1: the members'

@@ -266,6 +266,7 @@ static void replace_static(struct classic_group *classic, struct step *step, str
         classic_rebalance(classic, step, &cause);
         return;
     }
+    classic_topics_note(classic); /* there is no generation that would */
     (void)take_join(member);
     /* Before v9 a leader cannot be told to leave the assignment as it is: it is told that somebody else leads. */
     if (err == ERR_OK)

@@ -46,13 +46,6 @@ enum err classic_of_group(struct group *group, struct classic_group **classic)
     return ERR_OK;
 }
 
-/* The names of its topics point into the members' protocols: forgotten when those change. */
-static void forget_topics(struct classic_group *classic)
-{
-    map_deinit(&classic->topics);
-    classic->topics_made = false;
-}
-
 /* ---- which protocols how many support ---- */
 
 static bool all_support(const struct classic_group *classic, struct bytes name)
@@ -165,7 +158,6 @@ enum err classic_member_set_protocols(struct classic_member *member, const struc
         return err;
     }
     protocol_support_remove(&classic->supported, member->protocols, member->protocol_count);
-    forget_topics(classic);
     mem_free(member->protocols);
     member->protocols = copy;
     member->protocol_count = kept;
@@ -268,7 +260,6 @@ void classic_member_remove(struct classic_member *member)
     (void)map_remove(&classic->members, member->id);
     if (member->instance_id.data != NULL)
         (void)map_remove(&classic->instances, member->instance_id);
-    forget_topics(classic);
     if (classic->leader == member)
         classic->leader = map_next(&classic->members, &cursor, NULL, &first) ? first : NULL;
     free_member(member);
@@ -292,7 +283,7 @@ void classic_free(struct classic_group *classic)
     map_deinit(&classic->instances);
     map_deinit(&classic->pending);
     protocol_support_deinit(&classic->supported);
-    map_deinit(&classic->topics);
+    classic_topics_forget(classic);
     classic_drop(&classic->protocol_type);
     classic_drop(&classic->protocol);
     mem_free(classic->owned);

@@ -149,6 +149,7 @@ static void go_empty(struct classic_group *classic, struct step *step)
     classic_drop(&classic->protocol);
     classic->leader = NULL;
     classic_set_state(classic, step, CLASSIC_EMPTY);
+    classic_topics_note(classic);
     (void)classic_note_owners(classic);
     if (classic_write_or_fail(classic, step) == ERR_OK)
         group_history_end(classic->group, step, classic->generation, 0, 0);
@@ -164,6 +165,7 @@ static void begin_generation(struct classic_group *classic, struct step *step)
         return;
     }
     classic_set_state(classic, step, CLASSIC_COMPLETING);
+    classic_topics_note(classic);
     while (map_next(&classic->members, &cursor, NULL, &value)) {
         struct classic_member *member = value;
 

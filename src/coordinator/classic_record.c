@@ -302,6 +302,7 @@ enum err classic_from_members(struct group *group, struct step *step, int32_t ge
     if (err != ERR_OK)
         return err;
     (void)classic_note_owners(classic);
+    classic_topics_note(classic);
     while (map_next(&classic->members, &cursor, NULL, &value)) {
         struct classic_member *member = value;
 

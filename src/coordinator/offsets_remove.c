@@ -58,8 +58,10 @@ static bool is_subscribed(const struct group *group, struct bytes topic)
     return bytes_equal(classic_protocol_type(group->classic), BYTES_LITERAL("consumer"));
 }
 
-static enum err may_delete_offsets(const struct group *group)
+static enum err may_delete_offsets(struct bytes group_id, const struct group *group)
 {
+    if (group_id.size == 0)
+        return ERR_INVALID_GROUP_ID; /* offsets alone may have it, of oldest clients: they age */
     if (group == NULL)
         return ERR_GROUP_ID_NOT_FOUND;
     if (group->kind == GROUP_CLASSIC && group_has_members(group) &&
@@ -106,7 +108,7 @@ void offsets_delete(struct groups *groups, struct step *step, struct group_op *o
 {
     const struct offset_delete_request *in = op->request;
     struct offset_delete_response *out = op->response;
-    enum err allowed = may_delete_offsets(group_find(groups, op->group_id));
+    enum err allowed = may_delete_offsets(op->group_id, group_find(groups, op->group_id));
 
     offset_delete_response_init(out);
     out->error_code = err_wire(allowed);

@@ -304,6 +304,7 @@ static struct bytes assignment(struct built *to, const int32_t *partitions, uint
 
 static struct classic_group *two_of(const char *type, struct bytes first, struct bytes second)
 {
+    struct classic_group *classic = NULL;
     struct built value;
     struct member_metadata members[2];
     struct group_metadata_value message;
@@ -320,7 +321,9 @@ static struct classic_group *two_of(const char *type, struct bytes first, struct
     message.members = members;
     message.members_count = 2;
     ck_assert_int_eq(replay("g", build(&value, &group_metadata_value_message, 3, &message)), ERR_OK);
-    return group_find(world.groups, BYTES_LITERAL("g"))->classic;
+    classic = group_find(world.groups, BYTES_LITERAL("g"))->classic;
+    classic_topics_note(classic); /* as when all is loaded */
+    return classic;
 }
 
 /* Whether a topic is subscribed: known for consumers whose bytes can be read, of whatever version. */

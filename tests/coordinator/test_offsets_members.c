@@ -14,10 +14,17 @@
 
 enum { DAY_MS = 24 * 3600 * 1000, REQUESTS_MAX = 64 };
 
-/* A subscription to topic "t", as consumers encode it. */
+/* A subscription to one topic, as consumers encode it. */
 static const uint8_t subscription[] = {0, 0, 0, 0, 0, 1, 0, 1, 't', 255, 255, 255, 255};
+enum { TOPIC_AT = 8 };
 
 static struct group_world world;
+static struct says {
+    struct join_group_request request;
+    struct join_group_request_protocol protocol;
+    uint8_t subscription[sizeof(subscription)];
+} joins[REQUESTS_MAX];
+static uint32_t join_count;
 static struct {
     struct offset_commit_request request;
     struct offset_commit_request_topic topic;
@@ -25,24 +32,34 @@ static struct {
 } commits[REQUESTS_MAX];
 static uint32_t commit_count;
 
-/* A member alone in the group, Stable, its leader. */
+/* topic: of one letter. A dynamic member; the leader and whoever else is in the group may have to join again. */
+static struct world_call *join(struct classic_client *client, char topic)
+{
+    struct says *says = &joins[join_count];
+
+    ck_assert_uint_lt(join_count, REQUESTS_MAX);
+    join_count++;
+    memcpy(says->subscription, subscription, sizeof(subscription));
+    says->subscription[TOPIC_AT] = (uint8_t)topic;
+    join_group_request_init(&says->request);
+    join_group_request_protocol_init(&says->protocol);
+    says->protocol.name = BYTES_LITERAL("range");
+    says->protocol.metadata = bytes_of(says->subscription, sizeof(says->subscription));
+    says->request.group_id = BYTES_LITERAL("g");
+    says->request.member_id = bytes_of_text(client->id);
+    says->request.session_timeout_ms = 1800000;
+    says->request.rebalance_timeout_ms = 30000;
+    says->request.protocol_type = BYTES_LITERAL("consumer");
+    says->request.protocols = &says->protocol;
+    says->request.protocols_count = 1;
+    return world_ask(&world, client->label, ASK_JOIN_GROUP, 3, "g", &says->request);
+}
+
+/* A member alone in the group, Stable, its leader, subscribed to "t". */
 static void enter(struct classic_client *client)
 {
-    static struct join_group_request request;
-    static struct join_group_request_protocol protocol;
-    struct world_call *call = NULL;
+    struct world_call *call = join(client, 't');
 
-    join_group_request_init(&request);
-    join_group_request_protocol_init(&protocol);
-    protocol.name = BYTES_LITERAL("range");
-    protocol.metadata = bytes_of(subscription, sizeof(subscription));
-    request.group_id = BYTES_LITERAL("g");
-    request.session_timeout_ms = 1800000;
-    request.rebalance_timeout_ms = 30000;
-    request.protocol_type = BYTES_LITERAL("consumer");
-    request.protocols = &protocol;
-    request.protocols_count = 1;
-    call = world_ask(&world, client->label, ASK_JOIN_GROUP, 3, "g", &request);
     world_advance(&world, 3000);
     client_learn(client, call);
     (void)client_sync(&world, client, &(struct classic_share){client, "all"}, 1);
@@ -78,7 +95,7 @@ static int commit(const char *group, const char *topic, const char *member, int3
     return commit_at(group, topic, 0, member, generation, version);
 }
 
-static int delete_offset(const char *topic)
+static int delete_offset_of(const char *group, const char *topic, int32_t partition)
 {
     static struct offset_delete_request request;
     static struct offset_delete_request_topic one;
@@ -87,13 +104,20 @@ static int delete_offset(const char *topic)
 
     offset_delete_request_init(&request);
     offset_delete_request_topic_init(&one);
+    offset_delete_request_partition_init(&part);
+    part.partition_index = partition;
     one.name = bytes_of_text(topic);
     one.partitions = &part;
     one.partitions_count = 1;
     request.topics = &one;
     request.topics_count = 1;
-    out = world_ask(&world, "d", ASK_OFFSET_DELETE, 0, "g", &request)->response;
+    out = world_ask(&world, "d", ASK_OFFSET_DELETE, 0, group, &request)->response;
     return out->error_code != 0 ? out->error_code : out->topics[0].partitions[0].error_code;
+}
+
+static int delete_offset(const char *topic)
+{
+    return delete_offset_of("g", topic, 0);
 }
 
 static int delete_group(void)
@@ -107,6 +131,7 @@ static void begin(void)
     world_open(&world);
     world.quiet = true;
     commit_count = 0;
+    join_count = 0;
     world_topic(&world, "t", 2);
     world_topic(&world, "u", 2);
 }
@@ -146,12 +171,91 @@ START_TEST(what_may_be_deleted)
     ck_assert_int_eq(delete_group(), 68);
     (void)client_leave(&world, &a, 0);
     ck_assert_int_eq(delete_offset("t"), 0);
+    ck_assert_int_eq(delete_offset_of("g", "t", 2), 3); /* it has two */
+    ck_assert_int_eq(delete_offset_of("g", "t", -1), 3);
+    ck_assert_int_eq(delete_offset_of("none", "t", 0), 69);
+    ck_assert_int_eq(commit("", "t", "", -1, 8), 0);
+    ck_assert_int_eq(delete_offset_of("", "t", 0), 24);
+    ck_assert_int_eq(
+        ((const struct deletable_group_result *)world_ask(&world, "d", ASK_DELETE_GROUP, 2, "", NULL)->response)
+            ->error_code,
+        0);
     ck_assert_int_eq(commit("g", "t", "", -1, 8), 0);
     ck_assert_int_eq(delete_group(), 0);
     ck_assert_uint_eq(groups_count(world.groups), 0);
     world_restart(&world);
     ck_assert_uint_eq(groups_count(world.groups), 0);
     ck_assert_int_eq(delete_group(), 69);
+    world_close(&world);
+}
+END_TEST
+
+/* What may be deleted in a rebalance is what the last generation does not subscribe to: whoever left may come back, and
+ * what newcomers want is nobody's yet. */
+START_TEST(what_may_be_deleted_in_a_rebalance)
+{
+    struct classic_client a = {.label = "a"};
+    struct classic_client b = {.label = "b"};
+    struct world_call *call = NULL;
+
+    begin();
+    enter(&a);
+    ck_assert_int_eq(commit("g", "t", a.id, a.generation, 8), 0);
+    ck_assert_int_eq(commit("g", "u", a.id, a.generation, 8), 0);
+    call = join(&b, 'u');
+    (void)client_leave(&world, &a, 0); /* b is the only one then, and has a generation */
+    client_learn(&b, call);
+    ck_assert_int_eq(delete_offset("u"), 86);
+    ck_assert_int_eq(delete_offset("t"), 0);
+    (void)client_sync(&world, &b, &(struct classic_share){&b, "all"}, 1);
+    ck_assert_int_eq(commit("g", "t", b.id, b.generation, 8), 0);
+    (void)join(&a, 't'); /* until b comes again, or is late for it, what counts is what b has */
+    ck_assert_int_eq(delete_offset("u"), 86);
+    ck_assert_int_eq(delete_offset("t"), 0);
+    world_restart(&world); /* and after that it is b alone that is known */
+    ck_assert_int_eq(delete_offset("u"), 86);
+    ck_assert_int_eq(delete_offset("t"), 0);
+    world_close(&world);
+}
+END_TEST
+
+/* A member that leaves for good takes its subscription along with the next generation, and not before. */
+START_TEST(what_may_be_deleted_when_one_has_left)
+{
+    struct classic_client a = {.label = "a"};
+    struct classic_client b = {.label = "b"};
+    struct world_call *call = NULL;
+
+    begin();
+    enter(&a);
+    call = join(&b, 'u');
+    client_learn(&a, join(&a, 't'));
+    client_learn(&b, call);
+    (void)client_sync(&world, &a, &(struct classic_share){&a, "all"}, 1);
+    (void)client_sync(&world, &b, NULL, 0);
+    (void)client_leave(&world, &b, 0);
+    ck_assert_int_eq(delete_offset("u"), 86);
+    client_learn(&a, join(&a, 't'));
+    ck_assert_int_eq(delete_offset("u"), 0);
+    ck_assert_int_eq(delete_offset("t"), 86);
+    world_close(&world);
+}
+END_TEST
+
+/* In its first rebalance nothing is known of a group, and nothing may be deleted; that is over with the generation. */
+START_TEST(what_may_be_deleted_before_the_first_generation)
+{
+    struct classic_client a = {.label = "a"};
+    struct world_call *call = NULL;
+
+    begin();
+    ck_assert_int_eq(commit("g", "u", "", -1, 8), 0);
+    call = join(&a, 't');
+    ck_assert_int_eq(delete_offset("u"), 86);
+    world_advance(&world, 3000);
+    client_learn(&a, call);
+    ck_assert_int_eq(delete_offset("t"), 86);
+    ck_assert_int_eq(delete_offset("u"), 0);
     world_close(&world);
 }
 END_TEST
@@ -238,4 +342,5 @@ START_TEST(a_batch_to_the_byte)
 END_TEST
 
 RUN_TESTS("offsets_members", a_batch_to_the_byte, what_an_earlier_epoch_may_commit, who_may_commit, what_may_be_deleted,
-          age_in_a_group_with_members)
+          what_may_be_deleted_in_a_rebalance, what_may_be_deleted_when_one_has_left,
+          what_may_be_deleted_before_the_first_generation, age_in_a_group_with_members)
