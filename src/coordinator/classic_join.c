@@ -455,6 +455,10 @@ void classic_join(struct groups *groups, struct step *step, struct group_op *op)
             consumer_classic_join(group, step, op);
             return;
         }
+        if (in->member_id.size > 0) { /* nobody has one, and what is refused changes nothing */
+            refuse(step, op, ERR_UNKNOWN_MEMBER_ID, in->member_id);
+            return;
+        }
         if (consumer_tombstones_bytes(group->consumer) > step_room(step)) {
             refuse(step, op, ERR_UNKNOWN_SERVER_ERROR, in->member_id);
             return;

@@ -102,7 +102,7 @@ static enum err leave(struct classic_group *classic, struct step *step, const st
         return ERR_UNKNOWN_MEMBER_ID;
     if (!by_instance && classic_pending_has(classic, who->member_id)) {
         classic_pending_remove(classic, who->member_id);
-        return ERR_OK;
+        return ERR_OK; /* no rebalance, as Apache Kafka begins one: for everybody else nothing has changed */
     }
     if (by_instance) {
         member =

@@ -348,10 +348,8 @@ void consumer_classic_join(struct group *group, struct step *step, struct group_
     if (err == ERR_OK && is_too_large(&join))
         err = ERR_UNKNOWN_SERVER_ERROR;
     if (err != ERR_OK) {
-        refuse_join(step, op, err,
-                    err == ERR_GROUP_MAX_SIZE_REACHED || err == ERR_INCONSISTENT_GROUP_PROTOCOL ? BYTES_LITERAL("")
-                    : err == ERR_MEMBER_ID_REQUIRED                                             ? join.member_id
-                                                    : join.request->member_id);
+        /* As Apache Kafka has it: no id but the one that is handed out. */
+        refuse_join(step, op, err, err == ERR_MEMBER_ID_REQUIRED ? join.member_id : BYTES_LITERAL(""));
         goto out;
     }
     err = go_on(&join, join.member == NULL && join.replaced == NULL);

@@ -146,7 +146,9 @@ void consumer_describe(struct groups *groups, struct step *step, struct group_op
 
     consumer_group_describe_response_described_group_init(response);
     response->group_id = op->group_id;
-    if (group == NULL || group->kind != GROUP_CONSUMER) {
+    if (op->group_id.size == 0) {
+        response->error_code = err_wire(ERR_INVALID_GROUP_ID);
+    } else if (group == NULL || group->kind != GROUP_CONSUMER) {
         response->error_code = err_wire(ERR_GROUP_ID_NOT_FOUND);
         response->error_message =
             arena_printf(op->arena, group == NULL ? "Group %.*s not found." : "Group %.*s is not a consumer group.",

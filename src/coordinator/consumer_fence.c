@@ -150,13 +150,18 @@ void consumer_leave(struct groups *groups, struct step *step, struct group_op *o
 
 /* ---- time-outs ---- */
 
-static void expire(struct consumer_member *member, enum group_cause cause)
+static void expire(struct consumer_member *member, struct loop_timer *timer, enum group_cause cause)
 {
     struct consumer_group *consumer = member->consumer;
     struct step *step = consumer->group->groups->step;
     enum err err = ERR_OK;
 
     assert(step != NULL && member->subscribed);
+    /* What makes the group a classic one is done once, or never: then nobody has the partitions of who is gone. */
+    if (consumer_downgrade_waits(consumer, step, member)) {
+        group_timer_start(consumer->group->groups, timer, step->now_ns);
+        return;
+    }
     err = consumer_fence(consumer, step, &member, 1, cause, BYTES_LITERAL(""));
     if (err != ERR_OK && step->err == ERR_OK)
         step->err = err;
@@ -164,7 +169,7 @@ static void expire(struct consumer_member *member, enum group_cause cause)
 
 static void session_fired(struct loop_timer *timer)
 {
-    expire((struct consumer_member *)(void *)((char *)timer - offsetof(struct consumer_member, session_timer)),
+    expire((struct consumer_member *)(void *)((char *)timer - offsetof(struct consumer_member, session_timer)), timer,
            CAUSE_SESSION);
 }
 
@@ -174,18 +179,18 @@ static void rebalance_fired(struct loop_timer *timer)
         (struct consumer_member *)(void *)((char *)timer - offsetof(struct consumer_member, rebalance_timer));
 
     if (member->epoch == member->rebalance_epoch)
-        expire(member, CAUSE_REBALANCE_LATE);
+        expire(member, timer, CAUSE_REBALANCE_LATE);
 }
 
 static void join_fired(struct loop_timer *timer)
 {
-    expire((struct consumer_member *)(void *)((char *)timer - offsetof(struct consumer_member, join_timer)),
+    expire((struct consumer_member *)(void *)((char *)timer - offsetof(struct consumer_member, join_timer)), timer,
            CAUSE_REBALANCE_LATE);
 }
 
 static void sync_fired(struct loop_timer *timer)
 {
-    expire((struct consumer_member *)(void *)((char *)timer - offsetof(struct consumer_member, sync_timer)),
+    expire((struct consumer_member *)(void *)((char *)timer - offsetof(struct consumer_member, sync_timer)), timer,
            CAUSE_REBALANCE_LATE);
 }
 

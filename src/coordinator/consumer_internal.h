@@ -265,6 +265,9 @@ void consumer_timers_init(struct consumer_member *member);
  * classic one). */
 bool consumer_may_downgrade(const struct consumer_group *consumer, const struct step *step,
                             struct consumer_member *const *members, uint32_t count, bool replaced);
+/* It does when that member is gone, and what that writes fits a step, but not what is left of this one. */
+bool consumer_downgrade_waits(const struct consumer_group *consumer, const struct step *step,
+                              struct consumer_member *member);
 /* Without those members. The group is of the classic kind then. */
 MUST_CHECK enum err consumer_downgrade(struct consumer_group *consumer, struct step *step,
                                        struct consumer_member *const *without, uint32_t without_count);

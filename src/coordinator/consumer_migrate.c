@@ -276,8 +276,9 @@ enum err consumer_upgrade(struct group *group, struct step *step)
 
 /* ---- back to it ---- */
 
-bool consumer_may_downgrade(const struct consumer_group *consumer, const struct step *step,
-                            struct consumer_member *const *members, uint32_t count, bool replaced)
+/* Whether all that are left are of the classic protocol then, and the group may be. */
+static bool would_downgrade(const struct consumer_group *consumer, struct consumer_member *const *members,
+                            uint32_t count, bool replaced)
 {
     const struct group_settings *settings = consumer->group->groups->settings;
     uint32_t left = replaced ? consumer->member_count : consumer->member_count - count;
@@ -287,8 +288,25 @@ bool consumer_may_downgrade(const struct consumer_group *consumer, const struct 
         others += !consumer_member_is_classic(members[i]);
     if (consumer->member_count - consumer->classic_count != others || (replaced && others == 0))
         return false;
-    return left > 0 && (settings->migration & MIGRATION_DOWNGRADE) != 0 && left <= (uint32_t)settings->size_max &&
+    return left > 0 && (settings->migration & MIGRATION_DOWNGRADE) != 0 && left <= (uint32_t)settings->size_max;
+}
+
+bool consumer_may_downgrade(const struct consumer_group *consumer, const struct step *step,
+                            struct consumer_member *const *members, uint32_t count, bool replaced)
+{
+    return would_downgrade(consumer, members, count, replaced) &&
            consumer_downgrade_bytes(consumer, step) <= step_room(step);
+}
+
+bool consumer_downgrade_waits(const struct consumer_group *consumer, const struct step *step,
+                              struct consumer_member *member)
+{
+    size_t bytes = 0;
+
+    if (!would_downgrade(consumer, &member, 1, false))
+        return false;
+    bytes = consumer_downgrade_bytes(consumer, step);
+    return bytes > step_room(step) && bytes <= consumer->group->groups->step_room;
 }
 
 static bool is_among(const struct consumer_member *member, struct consumer_member *const *members, uint32_t count)

@@ -4,6 +4,7 @@
 
 #include "coordinator/classic_client.h"
 #include "coordinator/consumer_beats.h"
+#include "coordinator/group.h"
 #include "partition/run_tests.h"
 #include "protocol/gen/consumer_protocol_assignment.h"
 #include "protocol/gen/consumer_protocol_subscription.h"
@@ -447,5 +448,83 @@ START_TEST(about_as_large_as_the_batch)
 }
 END_TEST
 
-RUN_TESTS("consumer_migrate", too_many_leave, up_and_down, upgrade_refused, upgrade_too_large, two_owners, empty_groups,
-          classic_members, static_downgrade, last_one_left, oldest_members, about_as_large_as_the_batch)
+static bool is_classic(void)
+{
+    return groups_count(world.groups) > 0 && group_find(world.groups, BYTES_LITERAL("g"))->kind == GROUP_CLASSIC;
+}
+
+/* The last member of the consumer protocol goes by its session, at the same moment as one of another group, before or
+ * behind it; a classic one stays. */
+static bool becomes_classic(size_t room, bool before, bool behind)
+{
+    bool is = false;
+
+    begin();
+    world.quiet = true;
+    if (before)
+        JOIN(&world, "one", "t", .group = "h");
+    JOIN(&world, "new", "t");
+    if (behind)
+        JOIN(&world, "one", "t", .group = "h");
+    (void)JOIN_V0("old");
+    world.settings.consumer_session_timeout_ms = 9000;
+    world_advance(&world, 1);
+    if (before)
+        BEAT(&world, .member = "one", .epoch = 2, .group = "h");
+    BEAT(&world, .member = "new", .epoch = 2);
+    if (behind)
+        BEAT(&world, .member = "one", .epoch = 2, .group = "h");
+    world.batch_room = room;
+    world_advance(&world, 9001);
+    is = is_classic();
+    world_close(&world);
+    return is;
+}
+
+/* Rule: a group that goes back to the classic protocol does so whatever else a tick has to write: what does not fit
+ * with that is done in the next one. It would not be made up for. */
+START_TEST(what_does_not_fit_this_tick)
+{
+    uint32_t times = 0;
+
+    for (size_t room = 1000; room < 3000; room += 20) {
+        bool alone = becomes_classic(room, false, false);
+
+        ck_assert_msg(becomes_classic(room, true, false) == alone, "%zu bytes", room);
+        ck_assert_msg(becomes_classic(room, false, true) == alone, "%zu bytes", room);
+        times += alone;
+    }
+    ck_assert_uint_gt(times, 0);
+}
+END_TEST
+
+/* Rule: what is refused names no member, and an empty group stays what it is for it. */
+START_TEST(refused_without_a_trace)
+{
+    const struct join_group_response *response = NULL;
+    uint32_t records = 0;
+
+    begin();
+    world.quiet = true;
+    JOIN(&world, "new", "t", .instance = "i");
+    response = JOIN_OLD("old", .id = "who", .instance = "i")->response;
+    ck_assert_int_eq(response->error_code, 82);
+    ck_assert_uint_eq(response->member_id.size, 0);
+    response = JOIN_OLD("old", .id = "who", .instance = "j")->response;
+    ck_assert_int_eq(response->error_code, 25);
+    ck_assert_uint_eq(response->member_id.size, 0);
+    BEAT(&world, .member = "new", .epoch = -1, .instance = "i");
+    records = world.record_count;
+    response = JOIN_OLD("old", .id = "who")->response;
+    ck_assert_int_eq(response->error_code, 25);
+    ck_assert_uint_eq(world.record_count, records);
+    ck_assert(!is_classic());
+    ck_assert_int_eq(JOIN_OLD("old", .id = "", .version = -1)->op.op.err, 0);
+    ck_assert(is_classic());
+    world_close(&world);
+}
+END_TEST
+
+RUN_TESTS("consumer_migrate", refused_without_a_trace, what_does_not_fit_this_tick, too_many_leave, up_and_down,
+          upgrade_refused, upgrade_too_large, two_owners, empty_groups, classic_members, static_downgrade,
+          last_one_left, oldest_members, about_as_large_as_the_batch)
