@@ -1,4 +1,5 @@
 /* ListGroups, DescribeGroups, DeleteGroups: of all groups, or of several, each asked of its coordinator. */
+#include "base/map.h"
 #include "broker/broker_internal.h"
 #include "broker/group_call.h"
 #include "broker/handlers.h"
@@ -255,7 +256,7 @@ no_memory:
 static void *tell_deleted(struct request *request)
 {
     struct inquiry *inquiry = group_call_of(request)->user;
-    const struct delete_groups_request *in = inquiry->in;
+    const struct bytes *group_ids = inquiry->in;
     struct delete_groups_response *out = &inquiry->out.deletion;
 
     for (uint32_t i = 0; i < inquiry->count; i++) {
@@ -264,7 +265,7 @@ static void *tell_deleted(struct request *request)
         if (err == ERR_OK)
             continue;
         deletable_group_result_init(&out->results[i]);
-        out->results[i].group_id = in->groups_names[i];
+        out->results[i].group_id = group_ids[i];
         out->results[i].error_code = err_wire(err);
     }
     return out;
@@ -275,20 +276,39 @@ static void deleted(struct group_call *call)
     group_call_reply(call, tell_deleted);
 }
 
+/* Each of them once: of two answers about one group the second would say that there is none. NULL without memory. */
+static struct bytes *distinct(struct request *request, const struct delete_groups_request *in, uint32_t *count)
+{
+    struct bytes *to = request_array(request, in->groups_names_count, sizeof(*to));
+    struct map seen;
+    enum err err = ERR_OK;
+
+    *count = 0;
+    map_init(&seen, rng_u64(request->broker->env.rng), MAP_COUNT_MAX);
+    for (uint32_t i = 0; to != NULL && i < in->groups_names_count && err != ERR_NOMEM; i++) {
+        err = map_insert(&seen, in->groups_names[i], to);
+        if (err == ERR_OK)
+            to[(*count)++] = in->groups_names[i];
+    }
+    map_deinit(&seen);
+    return err == ERR_NOMEM ? NULL : to;
+}
+
 void handle_delete_groups(struct request *request, void *body)
 {
-    const struct delete_groups_request *in = body;
-    struct inquiry *inquiry = inquiry_new(request, in, in->groups_names_count);
+    uint32_t count = 0;
+    struct bytes *group_ids = distinct(request, body, &count);
+    struct inquiry *inquiry = group_ids == NULL ? NULL : inquiry_new(request, group_ids, count);
     struct delete_groups_response *out = inquiry == NULL ? NULL : &inquiry->out.deletion;
 
     if (out == NULL)
         goto no_memory;
     delete_groups_response_init(out);
-    out->results = request_array(request, in->groups_names_count, sizeof(*out->results));
+    out->results = request_array(request, count, sizeof(*out->results));
     if (out->results == NULL)
         goto no_memory;
-    out->results_count = in->groups_names_count;
-    if (inquire(inquiry, deleted, ASK_DELETE_GROUP, MAY_DELETE, in->groups_names, out->results, sizeof(*out->results)))
+    out->results_count = count;
+    if (inquire(inquiry, deleted, ASK_DELETE_GROUP, MAY_DELETE, group_ids, out->results, sizeof(*out->results)))
         return;
 
 no_memory:
