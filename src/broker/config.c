@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "broker/config_groups.h"
 
 void config_report_line(const struct config_report *report, bool fatal, const char *format, ...)
 {
@@ -387,6 +388,8 @@ enum err config_check_whole(const struct config *config, const struct config_rep
                            config_int(config, CONFIG_NODE_ID), config_int(config, CONFIG_BROKER_ID));
         err = ERR_USAGE;
     }
+    if (config_groups_check(config, report) != ERR_OK)
+        err = ERR_USAGE;
     return err;
 }
 

@@ -60,7 +60,7 @@ MUST_CHECK enum err config_read_assignment(struct config *config, struct bytes a
 /* ERR_INVALID_CONFIG: the value is not accepted (why says what is); ERR_NOMEM. */
 MUST_CHECK enum err config_set(struct config *config, enum config_id id, struct bytes text, enum config_source source,
                                uint32_t line, struct config_why *why);
-/* What must hold between keys: roles, ids, required ones. ERR_USAGE. */
+/* What must hold between keys: roles, ids, required ones, settings of groups. ERR_USAGE. */
 MUST_CHECK enum err config_check_whole(const struct config *config, const struct config_report *report);
 
 /* Printf-like; the line is cut at CONFIG_LINE_CHARS. */

@@ -1,6 +1,7 @@
 #include "broker/config_rules.h"
 
 #include "broker/config.h"
+#include "broker/config_groups.h"
 #include "broker/config_table.h"
 #include "net/connection_limits.h"
 
@@ -180,29 +181,48 @@ static enum err check_broker(struct bytes resource, const struct image_config *e
 
 /* ---- groups ---- */
 
-/* A value that stands, or is the broker's own. */
-static int64_t group_number(const struct config *config, const struct image_config *entries, uint32_t count,
-                            enum config_id id, enum config_id otherwise)
+static bool has_entry(const struct image_config *entries, uint32_t count, enum config_id id)
 {
-    struct bytes name = bytes_of_text(config_key(id)->name);
-
     for (uint32_t i = 0; i < count; i++)
-        if (bytes_equal(entries[i].name, name))
-            return number_of(entries, count, id);
-    return config_int(config, otherwise);
+        if (bytes_equal(entries[i].name, bytes_of_text(config_key(id)->name)))
+            return true;
+    return false;
 }
 
-static enum err check_between(const struct config *config, int64_t value, enum config_id id, enum config_id least,
-                              enum config_id most, struct arena *arena, struct bytes *message)
+static enum err check_bound(const struct config *config, const struct image_config *entries, uint32_t count,
+                            const struct config_bound *bound, struct arena *arena, struct bytes *message)
 {
-    if (value < config_int(config, least))
-        *message = arena_printf(arena, "%s must be greater than or equal to %s", config_key(id)->name,
-                                config_key(least)->name);
-    else if (value > config_int(config, most))
-        *message =
-            arena_printf(arena, "%s must be less than or equal to %s", config_key(id)->name, config_key(most)->name);
+    int64_t value = 0;
+
+    if (!has_entry(entries, count, bound->of_group))
+        return ERR_OK;
+    value = number_of(entries, count, bound->of_group);
+    if (bound->least != CONFIG_NONE && value < config_long(config, bound->least))
+        *message = arena_printf(arena, "%s must be greater than or equal to %s", config_key(bound->of_group)->name,
+                                config_key(bound->least)->name);
+    else if (bound->most != CONFIG_NONE && value > config_long(config, bound->most))
+        *message = arena_printf(arena, "%s must be less than or equal to %s", config_key(bound->of_group)->name,
+                                config_key(bound->most)->name);
     else
         return ERR_OK;
+    return ERR_INVALID_CONFIG;
+}
+
+/* What the entries say, or the node does. */
+static int64_t group_number(const struct config *config, const struct image_config *entries, uint32_t count,
+                            enum config_id of_group, enum config_id of_node)
+{
+    return has_entry(entries, count, of_group) ? number_of(entries, count, of_group) : config_long(config, of_node);
+}
+
+static enum err check_session(const struct config *config, const struct image_config *entries, uint32_t count,
+                              const struct config_session *session, struct arena *arena, struct bytes *message)
+{
+    if (group_number(config, entries, count, session->session_of_group, session->session_of_node) >
+        group_number(config, entries, count, session->heartbeat_of_group, session->heartbeat_of_node))
+        return ERR_OK;
+    *message = arena_printf(arena, "%s must be greater than %s", config_key(session->session_of_group)->name,
+                            config_key(session->heartbeat_of_group)->name);
     return ERR_INVALID_CONFIG;
 }
 
@@ -210,29 +230,12 @@ static enum err check_between(const struct config *config, int64_t value, enum c
 static enum err check_group(const struct config *config, const struct image_config *entries, uint32_t count,
                             struct arena *arena, struct bytes *message)
 {
-    int64_t session_ms = group_number(config, entries, count, CONFIG_OF_GROUP_CONSUMER_SESSION_TIMEOUT_MS,
-                                      CONFIG_GROUP_CONSUMER_SESSION_TIMEOUT_MS);
-    int64_t heartbeat_ms = group_number(config, entries, count, CONFIG_OF_GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
-                                        CONFIG_GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS);
-    int64_t assignment_ms = group_number(config, entries, count, CONFIG_OF_GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS,
-                                         CONFIG_GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS);
-    enum err err = check_between(config, session_ms, CONFIG_OF_GROUP_CONSUMER_SESSION_TIMEOUT_MS,
-                                 CONFIG_GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS,
-                                 CONFIG_GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS, arena, message);
+    enum err err = ERR_OK;
 
-    if (err == ERR_OK)
-        err = check_between(config, heartbeat_ms, CONFIG_OF_GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
-                            CONFIG_GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
-                            CONFIG_GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS, arena, message);
-    if (err == ERR_OK)
-        err = check_between(config, assignment_ms, CONFIG_OF_GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS,
-                            CONFIG_GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS,
-                            CONFIG_GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS, arena, message);
-    if (err == ERR_OK && session_ms <= heartbeat_ms) {
-        *message =
-            arena_printf(arena, "consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms");
-        err = ERR_INVALID_CONFIG;
-    }
+    for (size_t i = 0; err == ERR_OK && config_groups_bound(i) != NULL; i++)
+        err = check_bound(config, entries, count, config_groups_bound(i), arena, message);
+    for (size_t i = 0; err == ERR_OK && config_groups_session(i) != NULL; i++)
+        err = check_session(config, entries, count, config_groups_session(i), arena, message);
     return err;
 }
 

@@ -92,6 +92,7 @@ static bool list_has(const struct broker *broker, enum config_id id, const char 
     return false;
 }
 
+/* config_groups_check has found them to be those that there are. */
 static void read_assignors(const struct broker *broker, struct group_settings *settings)
 {
     struct bytes rest = bytes_of_text(config_text(broker->config, CONFIG_GROUP_CONSUMER_ASSIGNORS));

@@ -2,6 +2,7 @@
  * read and what is accepted; an unknown key is a warning with a spelling hint. */
 #include <check.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "broker/config.h"
@@ -229,6 +230,63 @@ START_TEST(the_profile_is_a_complete_node)
 }
 END_TEST
 
+/* What Apache Kafka does not start with (GroupCoordinatorConfig), and the line that says what it would. */
+START_TEST(settings_of_groups_go_together)
+{
+    static const struct {
+        const char *text; /* several assignments, with blanks between */
+        const char *problem;
+    } cases[] = {
+        {"group.consumer.session.timeout.ms=44999",
+         "group.consumer.session.timeout.ms=44999 is not accepted: at least group.consumer.min.session.timeout.ms, "
+         "which is 45000, is\n"},
+        {"group.consumer.heartbeat.interval.ms=15001",
+         "group.consumer.heartbeat.interval.ms=15001 is not accepted: at most "
+         "group.consumer.max.heartbeat.interval.ms, which is 15000, is\n"},
+        {"group.consumer.assignment.interval.ms=15001",
+         "group.consumer.assignment.interval.ms=15001 is not accepted: at most "
+         "group.consumer.max.assignment.interval.ms, which is 15000, is\n"},
+        {"group.consumer.min.session.timeout.ms=60001",
+         "group.consumer.max.session.timeout.ms=60000 is not accepted: at least "
+         "group.consumer.min.session.timeout.ms, which is 60001, is\n"},
+        {"group.consumer.max.heartbeat.interval.ms=50000 group.consumer.heartbeat.interval.ms=45000",
+         "group.consumer.heartbeat.interval.ms=45000 is not accepted: less than group.consumer.session.timeout.ms, "
+         "which is 45000, is\n"},
+        {"group.consumer.assignors=bogus",
+         "group.consumer.assignors=bogus is not accepted: at least one of uniform,range, none twice, is\n"},
+        {"group.consumer.assignors=",
+         "group.consumer.assignors= is not accepted: at least one of uniform,range, none twice, is\n"},
+        {"group.consumer.assignors=range,range",
+         "group.consumer.assignors=range,range is not accepted: at least one of uniform,range, none twice, is\n"},
+        {"group.share.assignors=range",
+         "group.share.assignors=range is not accepted: at least one of simple, none twice, is\n"},
+        {"group.coordinator.rebalance.protocols=consumer",
+         "group.coordinator.rebalance.protocols=consumer is not accepted: the classic protocol cannot be disabled\n"},
+        {"group.consumer.assignors=range group.consumer.session.timeout.ms=60000 "
+         "group.consumer.heartbeat.interval.ms=15000 group.coordinator.rebalance.protocols=classic",
+         ""},
+        {"group.min.session.timeout.ms=60000 group.max.session.timeout.ms=50000", ""}, /* it has no rule for these */
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *at = cases[i].text;
+
+        teardown();
+        setup();
+        ck_assert_int_eq(config_use_single_node(&config), ERR_OK);
+        while (*at != '\0') {
+            size_t size = strcspn(at, " ");
+
+            ck_assert_int_eq(config_read_assignment(&config, bytes_of(at, size), &report), ERR_OK);
+            at += size + (at[size] == ' ');
+        }
+        lines = (struct lines){{0}, 0, 0};
+        ck_assert_int_eq(config_check_whole(&config, &report), *cases[i].problem == '\0' ? ERR_OK : ERR_USAGE);
+        ck_assert_str_eq(lines.text, cases[i].problem);
+    }
+}
+END_TEST
+
 START_TEST(listeners_are_parsed_and_refused)
 {
     static const struct {
@@ -288,6 +346,7 @@ int main(void)
     tcase_add_test(tcase, a_topic_key_follows_its_synonyms_in_order);
     tcase_add_test(tcase, topic_values_are_bounded);
     tcase_add_test(tcase, the_profile_is_a_complete_node);
+    tcase_add_test(tcase, settings_of_groups_go_together);
     tcase_add_test(tcase, listeners_are_parsed_and_refused);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);

@@ -97,6 +97,30 @@ END_TEST
 /* A group's own settings lie within the broker's bounds, and a session is longer than a heartbeat (GroupConfig). */
 START_TEST(a_groups_setting_lies_within_the_brokers)
 {
+    static const struct {
+        const char *name;
+        const char *value;
+        enum err err;
+    } outside[] = {
+        {"consumer.assignment.interval.ms", "15001", ERR_INVALID_CONFIG},
+        {"share.session.timeout.ms", "44999", ERR_INVALID_CONFIG},
+        {"share.session.timeout.ms", "45000", ERR_OK},
+        {"share.heartbeat.interval.ms", "15001", ERR_INVALID_CONFIG},
+        {"share.assignment.interval.ms", "15001", ERR_INVALID_CONFIG},
+        {"share.record.lock.duration.ms", "14999", ERR_INVALID_CONFIG},
+        {"share.record.lock.duration.ms", "60001", ERR_INVALID_CONFIG},
+        {"share.delivery.count.limit", "11", ERR_INVALID_CONFIG},
+        {"share.delivery.count.limit", "10", ERR_OK},
+        {"share.partition.max.record.locks", "4001", ERR_INVALID_CONFIG},
+        {"streams.session.timeout.ms", "60001", ERR_INVALID_CONFIG},
+        {"streams.heartbeat.interval.ms", "4999", ERR_INVALID_CONFIG},
+        {"streams.assignment.interval.ms", "15001", ERR_INVALID_CONFIG},
+        {"streams.num.standby.replicas", "3", ERR_INVALID_CONFIG},
+        {"streams.num.standby.replicas", "2", ERR_OK},
+        {"streams.num.warmup.replicas", "21", ERR_INVALID_CONFIG},
+        {"streams.task.offset.interval.ms", "14999", ERR_INVALID_CONFIG},
+    };
+
     arena_init(&arena, 1 << 16);
     ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "consumer.session.timeout.ms", "45000"), ERR_OK);
     ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "consumer.session.timeout.ms", "60000"), ERR_OK);
@@ -108,6 +132,9 @@ START_TEST(a_groups_setting_lies_within_the_brokers)
     ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "consumer.heartbeat.interval.ms", "5000"), ERR_OK);
     ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "consumer.heartbeat.interval.ms", "4999"), ERR_INVALID_CONFIG);
     ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "consumer.heartbeat.interval.ms", "15001"), ERR_INVALID_CONFIG);
+    for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++)
+        ck_assert_msg(check_one(CONFIG_GROUP, "g", outside[i].name, outside[i].value) == outside[i].err, "%s=%s",
+                      outside[i].name, outside[i].value);
     ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "no.such", "1"), ERR_INVALID_CONFIG);
     arena_deinit(&arena);
 }
