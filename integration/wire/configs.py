@@ -393,6 +393,8 @@ def test_described_nodes(env):
         env.see("values", {name: (e["Value"], e["ConfigSource"]) for name, e in entries.items()
                            if name not in own and not name.startswith("ottla.")})
         topic = c.create()
+        env.see("words where there is no error", [one["ErrorMessage"] for one in describe(c, (TOPIC, topic), (BROKER, "1"), (GROUP, "g"))],
+                ["", "", ""])
         entries = {e["Name"]: e for e in describe(c, (TOPIC, topic), synonyms=True)[0]["Configs"]}
         env.see("topic", {name: (e["Value"], e["ConfigSource"], e["ReadOnly"], e["ConfigType"],
                                  [(s["Name"], s["Value"], s["Source"]) for s in e["Synonyms"]])

@@ -226,6 +226,28 @@ static enum err check_session(const struct config *config, const struct image_co
     return ERR_INVALID_CONFIG;
 }
 
+static enum err check_assignor(const struct config *config, const struct image_config *entries, uint32_t count,
+                               struct arena *arena, struct bytes *message)
+{
+    const char *known = config_text(config, CONFIG_GROUP_STREAMS_ASSIGNORS);
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct bytes rest = bytes_of_text(known);
+        struct bytes item;
+        bool found =
+            !bytes_equal(entries[i].name, bytes_of_text(config_key(CONFIG_OF_GROUP_STREAMS_ASSIGNOR_NAME)->name));
+
+        while (!found && config_list_next(&rest, &item))
+            found = bytes_equal(item, entries[i].value);
+        if (found)
+            continue;
+        *message = arena_printf(arena, "streams.assignor.name %.*s is not accepted: one of %s is",
+                                BYTES_PRINTF(entries[i].value), known);
+        return ERR_INVALID_CONFIG;
+    }
+    return ERR_OK;
+}
+
 /* As Apache Kafka holds them against the broker's bounds (GroupConfig). */
 static enum err check_group(const struct config *config, const struct image_config *entries, uint32_t count,
                             struct arena *arena, struct bytes *message)
@@ -236,7 +258,7 @@ static enum err check_group(const struct config *config, const struct image_conf
         err = check_bound(config, entries, count, config_groups_bound(i), arena, message);
     for (size_t i = 0; err == ERR_OK && config_groups_session(i) != NULL; i++)
         err = check_session(config, entries, count, config_groups_session(i), arena, message);
-    return err;
+    return err == ERR_OK ? check_assignor(config, entries, count, arena, message) : err;
 }
 
 /* ---- what the controller asks ---- */

@@ -1,4 +1,5 @@
 #include "broker/config_table.h"
+#include "broker/config_duration.h"
 
 #include <errno.h>
 #include <math.h>
@@ -282,6 +283,16 @@ static bool is_choice(const char *choices, struct bytes word, bool any_case)
     return false;
 }
 
+/* "by_duration:P1D": as far back as that. */
+static bool is_reset_by_duration(const struct config_key *key, struct bytes text)
+{
+    static const struct bytes prefix = {(const uint8_t *)"by_duration:", 12};
+
+    return strcmp(key->name, "share.auto.offset.reset") == 0 && text.size > prefix.size &&
+           bytes_equal(bytes_of(text.data, prefix.size), prefix) &&
+           config_is_duration(bytes_of(text.data + prefix.size, text.size - prefix.size));
+}
+
 static bool read_number(const struct config_key *key, struct bytes text, struct config_value *value)
 {
     char copy[NUMBER_CHARS_MAX + 1];
@@ -369,7 +380,11 @@ static bool read_value(const struct config_key *key, struct bytes text, struct c
     case CONFIG_TYPE_STRING:
     case CONFIG_TYPE_CLASS:
     case CONFIG_TYPE_PASSWORD:
-        return key->range.choices == NULL || is_choice(key->range.choices, text, any_case);
+        if (is_reset_by_duration(key, text))
+            return true;
+        /* What a choice of a form stands for is no choice itself. */
+        return key->range.choices == NULL ||
+               (is_choice(key->range.choices, text, any_case) && memchr(text.data, ':', text.size) == NULL);
     }
     return false;
 }

@@ -330,14 +330,14 @@ static enum err describe_one(struct describing *describing, uint32_t i)
     enum err err = ERR_OK;
 
     describe_configs_result_init(to.out);
-    to.out->error_message = (struct bytes){0};
+    to.out->error_message = BYTES_LITERAL(""); /* without an error, too: Apache Kafka's is never null here */
     to.out->resource_type = resource->resource_type;
     to.out->resource_name = resource->resource_name;
     err = describe(&to);
     if (err == ERR_NOMEM)
         return err;
     to.out->error_code = err_wire(err);
-    if (err != ERR_OK && to.out->error_message.data == NULL)
+    if (err != ERR_OK && to.out->error_message.size == 0)
         to.out->error_message = bytes_of_text(err_text(err));
     return ERR_OK;
 }
