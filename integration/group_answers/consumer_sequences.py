@@ -83,6 +83,8 @@ MIGRATION = {
                                              "c cdescribe; b hb left; c beat; c describe",
     "classic members of a consumer group": "a hb join topics=t; b join v=9 meta=sub:t; b join v=9 meta=sub:t; b sync; b beat; b beat gen=1; b beat member=who; b sync gen=1; "
                                            "b sync name=sticky; b join v=9 meta=sub:t protocols=sticky; b join v=9 meta=sub:u; b sync; b leave; a hb own; a cdescribe",
+    "who is refused has no id": "a hb join topics=t instance=i; b join v=9 meta=sub:t member=who instance=i; b join v=9 meta=sub:t member=who instance=j; a hb left; "
+                                "b join v=9 meta=sub:t member=who; b cdescribe; b describe; b join v=3 meta=sub:t member=; b describe",
     "versions of classic requests": "a hb join topics=t; b join v=0 meta=sub:t; b sync v=0; b beat v=0; b join v=4 meta=sub:u; b sync v=3; b leave v=2; b leave v=2; "
                                     "c join v=9 meta=m; c join v=9 meta=m; c join v=3 protocols=; c join v=9 type=connect meta=sub:t",
     "offsets of classic members": "a hb join topics=t; b join v=3 meta=sub:t; b sync; b commit t/0=1; b commit gen=1 t/0=2; b commit v=8 t/0=3; b commit v=8 gen=1 t/0=4; "

@@ -279,7 +279,7 @@ class Script:
         return "ListGroups", version, body
 
     def ask_delete(self, _, how):
-        return "DeleteGroups", 2, {"GroupsNames": [self.group(how)]}
+        return "DeleteGroups", 2, {"GroupsNames": [self.group(how)] * (2 if "twice" in how else 1)}
 
     def places(self, how):
         """{topic: {partition: offset or None}} of t/0=5 or t/0,t/1."""

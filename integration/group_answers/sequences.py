@@ -99,10 +99,16 @@ OFFSETS = {
     "deleting offsets of no partition": "a commit gen=-1 member= t/0=5; a offsetdelete t/9,t/-1,t/0; a fetch all",
     "deleting offsets of members": "a join v=3 meta=sub:t; a sync; a commit t/0=5 u/0=6; a offsetdelete t/0,u/0; a fetch all; "
                                    "a leave; a offsetdelete t/0; a fetch all",
+    "deleting offsets in a rebalance": "a join v=3 meta=sub:t; a sync; a commit t/0=5 u/0=6; b join v=3 meta=sub:u; c offsetdelete t/0,u/0; c fetch all; "
+                                       "a leave; c offsetdelete t/0,u/0; c fetch all",
+    "deleting offsets when one has left": "a join v=3 meta=sub:t; b join v=3 meta=sub:u; a join v=3 meta=sub:t; a sync; b sync; a commit t/0=5 u/0=6; b leave; "
+                                          "a offsetdelete u/0; a join v=3 meta=sub:t; a offsetdelete t/0,u/0; a fetch all",
+    "deleting what is not there": "a commit gen=-1 member= t/0=5; a offsetdelete t/3,t/0; a fetch all; a offsetdelete group= t/0; a cdescribe group=; a delete group=",
     "deleting offsets of something else": "a join v=3 type=connect protocols=x; a sync type=connect name=x; a commit t/0=5; a offsetdelete t/0; a leave; "
                                           "a offsetdelete t/0",
     "deleting groups": "a delete; a commit gen=-1 member= t/0=5; a delete; a fetch all; a describe; a join v=3; a delete; a sync; a delete; a leave; "
                        "a delete; a describe",
+    "deleting a group that is named twice": "a commit gen=-1 member= t/0=5; a delete twice; a fetch all; a delete twice",
     "listing": "a commit gen=-1 member= t/0=5; a list; a list v=3; a list v=4 states=Empty; a list states=empty; a list states=Stable; "
                "a list types=classic; a list types=consumer; a list v=4 states=Nonsense; a list types=nonsense; a join v=3; a list; "
                "a sync; a list states=Stable,Empty; a list types=Classic states=stable",
