@@ -32,6 +32,7 @@ struct http_server {
     struct net_listener *listener;
     struct list exchanges;
     uint32_t count;
+    size_t replies_bytes; /* that are not sent yet */
     struct loop_task stop_task;
     void (*stopped)(void *context);
     void *stopped_context;
@@ -62,6 +63,7 @@ static void end(struct http_exchange *exchange)
     let_go(exchange);
     list_remove(&exchange->node);
     server->count--;
+    server->replies_bytes -= exchange->reply_bytes;
     mem_free(exchange->reply);
     mem_free(exchange);
     tell_if_stopped(server);
@@ -132,12 +134,18 @@ static void write_on(struct http_exchange *exchange)
 
 void http_reply(struct http_exchange *exchange, int status, struct bytes body)
 {
+    struct http_server *server = exchange->server;
     char head[HEAD_BYTES_MAX];
-    int head_bytes = snprintf(head, sizeof(head),
-                              "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
-                              "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",
-                              status, phrase_of(status), body.size);
+    int head_bytes = 0;
 
+    if (body.size > HTTP_SMALL_BYTES_MAX && server->replies_bytes + body.size > HTTP_REPLIES_BYTES_MAX) {
+        status = 503;
+        body = BYTES_LITERAL("{\"error\": \"too much is being sent; ask again, or for less\"}\n");
+    }
+    head_bytes = snprintf(head, sizeof(head),
+                          "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s"
+                          "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",
+                          status, phrase_of(status), body.size, status == 405 ? "Allow: GET\r\n" : "");
     assert(head_bytes > 0 && head_bytes < HEAD_BYTES_MAX && exchange->reply == NULL);
     exchange->state = HTTP_WRITING;
     exchange->reply = exchange->stream == NULL ? NULL : mem_alloc((size_t)head_bytes + body.size);
@@ -146,6 +154,7 @@ void http_reply(struct http_exchange *exchange, int status, struct bytes body)
         return;
     }
     exchange->reply_bytes = (size_t)head_bytes + body.size;
+    server->replies_bytes += exchange->reply_bytes;
     memcpy(exchange->reply, head, (size_t)head_bytes);
     if (body.size > 0)
         memcpy(exchange->reply + head_bytes, body.data, body.size);

@@ -238,6 +238,7 @@ START_TEST(what_is_none)
     ANSWERS("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n\n", "400");
     ANSWERS("POST /groups HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", "405");
     ANSWERS("DELETE /groups/g HTTP/1.1\r\n\r\n", "405");
+    ck_assert_ptr_nonnull(strstr(answer_to("PUT / HTTP/1.1\r\n\r\n", 18), "\r\nAllow: GET\r\n"));
     ANSWERS("GET /\0 HTTP/1.1\r\n\r\n", "200");
     served = world.asked;
     ck_assert(is_refused(answer_to(large, sizeof(large))));
@@ -358,5 +359,32 @@ START_TEST(gone_meanwhile)
 }
 END_TEST
 
+/* Answers that nobody reads are bounded together: who asks for as much again is told so, who asks for little is not. */
+START_TEST(answers_that_nobody_reads)
+{
+    enum { LARGE = HTTP_REPLIES_BYTES_MAX / 2 };
+    static uint8_t body[LARGE];
+    struct client *clients[3];
+
+    world_begin(7);
+    world.hold = true;
+    for (uint32_t i = 0; i < 3; i++) {
+        world.asking = NULL;
+        clients[i] = ask("GET /large HTTP/1.1\r\n\r\n", 23);
+        ck_assert(sim_run(&world.sim, INT64_MAX, is_asking, NULL));
+        if (i < 1)
+            net_want(clients[i]->stream, false, false);
+        http_reply(world.asking, 200, bytes_of(body, i < 2 ? LARGE : 100));
+    }
+    for (uint32_t i = 1; i < 3; i++)
+        ck_assert(sim_run(&world.sim, INT64_MAX, is_closed, clients[i]));
+    ck_assert_msg(strncmp(clients[1]->answer, "HTTP/1.1 503 ", 13) == 0, "%s", clients[1]->answer);
+    ck_assert_msg(strncmp(clients[2]->answer, "HTTP/1.1 200 ", 13) == 0, "%s", clients[2]->answer);
+    (void)sim_run(&world.sim, clock_mono_ns(&world.sim.clock) + 2 * HTTP_TIME_MS_MAX * NS_PER_MS, NULL, NULL);
+    ck_assert_uint_eq(http_server_connections(world.server), 0);
+    world_end();
+}
+END_TEST
+
 RUN_TESTS("http_server", requests, names_over_loopback, what_is_none, too_large, the_largest_request, silence_ends,
-          a_crowd, gone_meanwhile)
+          a_crowd, gone_meanwhile, answers_that_nobody_reads)
