@@ -29,6 +29,7 @@ struct shard_groups {
     bool lists;                /* one is under way */
     struct list lists_waiting; /* for it, in order */
     struct loop_task list_next;
+    bool list_deferred;
 };
 
 void group_coordinators_init(struct shard_groups *groups, struct shard *shard);

@@ -81,7 +81,7 @@ no_memory:
 struct description {
     struct request *request;
     const struct consumer_group_describe_request *in;
-    struct group_part **parts; /* by group of the question */
+    struct group_part **parts; /* by group of the question; NULL: the protocol was not enabled when it was asked */
     struct consumer_group_describe_response out;
 };
 
@@ -111,7 +111,7 @@ static void fill(struct description *description, uint32_t i)
     const struct request *request = description->request;
     struct consumer_group_describe_response_described_group *out = &description->out.groups[i];
     struct bytes group_id = description->in->group_ids[i];
-    enum err err = is_enabled(request) ? group_part_err(description->parts[i]) : ERR_UNSUPPORTED_VERSION;
+    enum err err = description->parts == NULL ? ERR_UNSUPPORTED_VERSION : group_part_err(description->parts[i]);
 
     if (err != ERR_OK) {
         consumer_group_describe_response_described_group_init(out);

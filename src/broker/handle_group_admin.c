@@ -145,8 +145,10 @@ static void list_made(struct request *request)
     struct shard_groups *groups = &request->shard->groups;
 
     groups->lists = false;
-    if (!list_is_empty(&groups->lists_waiting))
-        loop_defer(request->shard->loop, &groups->list_next);
+    if (groups->list_deferred || list_is_empty(&groups->lists_waiting))
+        return;
+    groups->list_deferred = true;
+    loop_defer(request->shard->loop, &groups->list_next);
 }
 
 static void begin_list(struct listing *listing)
@@ -164,6 +166,7 @@ static void begin_next_list(struct loop_task *task)
     struct shard_groups *groups = LIST_ENTRY(task, struct shard_groups, list_next);
     struct list_node *node = groups->lists ? NULL : list_take_first(&groups->lists_waiting);
 
+    groups->list_deferred = false;
     if (node == NULL) /* another came first, or whoever waited has gone */
         return;
     LIST_ENTRY(node, struct listing, node)->request->abandoned = NULL;
