@@ -8,6 +8,8 @@
 
 /* --- what logs share --- */
 
+static void next_is_due(struct loop_timer *timer);
+
 void state_logs_init(struct state_logs *logs)
 {
     list_init(&logs->loads);
@@ -17,7 +19,10 @@ void state_logs_init(struct state_logs *logs)
     logs->scratch_size = 0;
     logs->scratch_room = 0;
     logs->lines = (struct log_rate){0};
+    list_init(&logs->due);
+    logs->due_timer = (struct loop_timer){.fired = next_is_due};
     logs->ticked_ns = INT64_MIN;
+    logs->asked_ns = INT64_MIN;
 }
 
 void state_logs_deinit(struct state_logs *logs)
@@ -187,13 +192,23 @@ static void step_clear(struct state_log *log)
     state_write_clear(log->logs);
 }
 
+static void is_due_no_more(struct state_log *log)
+{
+    struct state_logs *logs = log->logs;
+
+    loop_timer_stop(logs->loop, &log->due_timer);
+    list_remove(&log->due_node);
+    if (list_is_empty(&logs->due))
+        loop_timer_stop(logs->loop, &logs->due_timer);
+}
+
 /* Throws the state away, and answers whoever waits in it. */
 static void unload(struct state_log *log, enum err why)
 {
     struct step step;
     struct list answers;
 
-    loop_timer_stop(log->logs->loop, &log->due_timer);
+    is_due_no_more(log);
     step_begin(log, &step);
     log->unloading = true;
     log->kind->unload(log->of_kind, &step, why);
@@ -264,6 +279,8 @@ static void arm_due_timer(struct state_log *log)
 {
     int64_t due_ns = INT64_MAX;
 
+    if (list_node_is_linked(&log->due_node)) /* its turn comes */
+        return;
     if (log->state == STATE_LOG_ACTIVE)
         due_ns = log->kind->due_ns(log->of_kind);
     if (due_ns == INT64_MAX)
@@ -322,35 +339,42 @@ void state_log_step(struct state_log *log, state_step_fn *run, void *argument)
     state_log_leave(log);
 }
 
-/* How many of the loop's logs have had a tick in this turn. */
-static uint32_t ticks_of_turn(const struct state_logs *logs)
-{
-    return logs->ticked_ns == loop_now_ns(logs->loop) ? logs->ticks : 0;
-}
-
 static void tick(void *state, struct step *step, void *argument)
 {
     struct state_log *log = argument;
 
-    log->logs->ticks = ticks_of_turn(log->logs) + 1;
-    log->logs->ticked_ns = step->now_ns;
     log->ticked_ns = step->now_ns;
     log->kind->tick(state, step);
 }
 
 /* Each tick is bounded, but many logs of one loop may be due at once: those of every coordinator, where a topic is
- * deleted. They take turns: who finds that another has had this one comes with the next. */
+ * deleted. They take turns, one in each of the loop's, whoever is due again behind all that wait. */
+static void next_tick(struct state_logs *logs)
+{
+    int64_t now_ns = loop_now_ns(logs->loop);
+    struct list_node *node = logs->ticked_ns == now_ns ? NULL : list_take_first(&logs->due);
+
+    if (node != NULL) {
+        struct state_log *log = LIST_ENTRY(node, struct state_log, due_node);
+
+        logs->ticked_ns = now_ns;
+        state_log_step(log, tick, log);
+    }
+    if (!list_is_empty(&logs->due))
+        loop_timer_start(logs->loop, &logs->due_timer, now_ns + 1);
+}
+
+static void next_is_due(struct loop_timer *timer)
+{
+    next_tick(LIST_ENTRY(timer, struct state_logs, due_timer));
+}
+
 static void is_due(struct loop_timer *timer)
 {
     struct state_log *log = LIST_ENTRY(timer, struct state_log, due_timer);
-    struct state_logs *logs = log->logs;
-    int64_t now_ns = loop_now_ns(logs->loop);
 
-    if (ticks_of_turn(logs) > 0) {
-        loop_timer_start(logs->loop, timer, now_ns + 1);
-        return;
-    }
-    state_log_step(log, tick, log);
+    list_add_last(&log->logs->due, &log->due_node);
+    next_tick(log->logs);
 }
 
 /* A turn of a loop has its sockets and its mail before its timers: whoever asks a moment after a session's end would
@@ -362,7 +386,7 @@ static bool is_due_before_who_asks(const struct state_log *log)
     int64_t due_ns = log->kind->due_ns(log->of_kind);
 
     return due_ns <= now_ns && now_ns - due_ns <= STATE_LOG_PUNCTUAL_NS && log->ticked_ns != now_ns &&
-           ticks_of_turn(log->logs) < STATE_LOG_ASKED_TICKS_MAX;
+           (log->logs->asked_ns != now_ns || log->logs->asked_ticks < STATE_LOG_ASKED_TICKS_MAX);
 }
 
 static enum err check(const struct state_log *log)
@@ -386,8 +410,13 @@ enum err state_log_check(struct state_log *log)
     enum err err = ERR_OK;
 
     state_log_enter(log);
-    if (log->state == STATE_LOG_ACTIVE && is_due_before_who_asks(log))
+    if (log->state == STATE_LOG_ACTIVE && is_due_before_who_asks(log)) {
+        int64_t now_ns = loop_now_ns(log->logs->loop);
+
+        log->logs->asked_ticks = log->logs->asked_ns == now_ns ? log->logs->asked_ticks + 1 : 1;
+        log->logs->asked_ns = now_ns;
         state_log_step(log, tick, log);
+    }
     err = check(log);
     state_log_leave(log);
     return err;
@@ -444,6 +473,7 @@ enum err state_log_new(struct state_logs *logs, const struct state_kind *kind, v
     state_write_init(made);
     made->answer_timer.fired = answers_are_late;
     made->due_timer.fired = is_due;
+    list_node_init(&made->due_node);
     made->watch.told = watermark_told;
     partition_watch_add(partition, &made->watch);
     made->high_watermark = partition_high_watermark(partition);
@@ -485,7 +515,7 @@ static void settle(struct state_log *log)
     assert(log->pending_bytes == 0 && log->of_kind == NULL);
     loop_timer_stop(loop, &log->linger_timer);
     loop_timer_stop(loop, &log->answer_timer);
-    loop_timer_stop(loop, &log->due_timer);
+    is_due_no_more(log);
     partition_watch_remove(&log->watch);
     mem_free(log);
     closed(context);

@@ -80,8 +80,11 @@ struct state_logs {
     uint8_t *scratch; /* the records of the step under way */
     size_t scratch_size, scratch_room;
     struct log_rate lines;
-    int64_t ticked_ns; /* the last turn of the loop that some of them had a tick in */
-    uint32_t ticks;    /* of that turn */
+    struct list due; /* whose tick is due, in order */
+    struct loop_timer due_timer;
+    int64_t ticked_ns;    /* the last turn of the loop in which one of them had it */
+    int64_t asked_ns;     /* ... in which some had one because somebody asked */
+    uint32_t asked_ticks; /* in that turn */
 };
 
 /* After the fields above its own are set. */

@@ -73,7 +73,8 @@ struct state_log {
     struct loop_timer linger_timer;
     struct loop_timer answer_timer; /* the first answer's deadline; may be armed for nothing */
     struct loop_timer due_timer;
-    int64_t ticked_ns; /* the turn of the last tick */
+    struct list_node due_node; /* logs->due: the timer has fired */
+    int64_t ticked_ns;         /* the turn of the last tick */
     struct loop_timer retry_timer;
     int64_t retry_ms;        /* before the next load */
     int64_t active_ns;       /* when the state was loaded */

@@ -5,6 +5,7 @@
 
 #include "base/big_endian.h"
 #include "base/mem.h"
+#include "base/timer_heap.h"
 #include "coordinator/state_log.h"
 #include "partition/run_tests.h"
 #include "partition/world.h"
@@ -692,6 +693,136 @@ START_TEST(ticks_take_turns)
 }
 END_TEST
 
+static void nothing(void *state, struct step *step, void *argument)
+{
+    (void)state, (void)step, (void)argument;
+}
+
+/* The world's loop, but for timers, which fire as a reactor's do: the first of a heap, again and again, in a turn that
+ * has one time. */
+struct turning {
+    struct loop loop;
+    struct timer_heap heap;
+    int64_t now_ns, firing_ns;
+};
+
+static struct turning turning;
+
+static void turning_post(struct loop *loop, struct loop_task *task)
+{
+    (void)loop;
+    loop_post(world.loop, task);
+}
+
+static void turning_defer(struct loop *loop, struct loop_task *task)
+{
+    (void)loop;
+    loop_defer(world.loop, task);
+}
+
+static void turning_submit(struct loop *loop, struct loop_job *job)
+{
+    (void)loop;
+    loop_submit(world.loop, job);
+}
+
+static void turning_start(struct loop *loop, struct loop_timer *timer, int64_t due_ns)
+{
+    (void)loop;
+    timer_heap_start(&turning.heap, timer, due_ns > turning.firing_ns ? due_ns : turning.firing_ns + 1);
+}
+
+static void turning_stop(struct loop *loop, struct loop_timer *timer)
+{
+    (void)loop;
+    timer_heap_stop(&turning.heap, timer);
+}
+
+static int64_t turning_now_ns(struct loop *loop)
+{
+    (void)loop;
+    return turning.now_ns;
+}
+
+static void turn(int64_t now_ns)
+{
+    struct loop_timer *first = NULL;
+
+    turning.now_ns = now_ns;
+    turning.firing_ns = now_ns;
+    while ((first = timer_heap_first(&turning.heap)) != NULL && first->due_ns <= now_ns) {
+        timer_heap_stop(&turning.heap, first);
+        first->fired(first);
+    }
+    turning.firing_ns = INT64_MIN;
+}
+
+/* A state that is due again in the very next turn, for ever. */
+static void restless_tick(void *state, struct step *step)
+{
+    alarm_tick(state, step);
+    ((struct alarm *)state)->due_ns = step->now_ns + 1;
+}
+
+/* Rule: who is due again at once, as while expressions are resolved or groups are listed, comes behind whoever waits,
+ * whether it is asked in each turn besides or not. */
+START_TEST(nobody_is_kept_from_a_turn)
+{
+    static const struct loop_ops ops = {.post = turning_post,
+                                        .defer = turning_defer,
+                                        .submit = turning_submit,
+                                        .timer_start = turning_start,
+                                        .timer_stop = turning_stop,
+                                        .now_ns = turning_now_ns};
+    static const struct state_kind kind = {.name = "restless",
+                                           .make = alarm_make,
+                                           .free = alarm_free,
+                                           .replay = alarm_replay,
+                                           .loaded = alarm_step,
+                                           .unload = alarm_unload,
+                                           .due_ns = alarm_due_ns,
+                                           .tick = restless_tick};
+    enum { RESTLESS = 3, TURNS = 3 * RESTLESS };
+    static struct alarm restless[RESTLESS];
+    int64_t now_ns = 0;
+
+    begin(13);
+    turning = (struct turning){.loop = *world.loop, .firing_ns = INT64_MIN};
+    turning.loop.ops = &ops;
+    ck_assert_int_eq(timer_heap_init(&turning.heap), ERR_OK);
+    logs.loop = &turning.loop;
+    open_all();
+    run_until_active();
+    for (int i = 0; i < RESTLESS; i++) {
+        restless[i] = (struct alarm){.due_ns = INT64_MAX};
+        ck_assert_int_eq(state_log_new(&logs, &kind, &restless[i], partition, &restless[i].log), ERR_OK);
+    }
+    world_pass(&world, 999 * 1000000);
+    now_ns = turning.now_ns = world.sim.mono_ns;
+    for (int i = 0; i < RESTLESS; i++) {
+        restless[i].due_ns = now_ns + 1;
+        state_log_step(restless[i].log, nothing, NULL); /* arms its timer */
+    }
+    toy->due_ns = now_ns + 10000;
+    state_log_step(log_, nothing, NULL);
+    for (int i = 0; i < TURNS; i++) {
+        now_ns += 5000;
+        turning.now_ns = now_ns;
+        ck_assert_int_eq(state_log_check(restless[0].log), ERR_OK);
+        turn(now_ns);
+    }
+    ck_assert_uint_eq(toy->ticks, 1);
+    for (int i = 0; i < RESTLESS; i++) {
+        ck_assert_int_ge(restless[i].ticked_ns, now_ns - 4 * 5000);
+        closed = false;
+        state_log_close(restless[i].log, ERR_NOT_COORDINATOR, is_closed, NULL);
+        world_run(&world, &closed);
+    }
+    end();
+    timer_heap_deinit(&turning.heap);
+}
+END_TEST
+
 struct produced {
     struct partition_append op;
     bool done;
@@ -998,6 +1129,7 @@ END_TEST
 RUN_TESTS("state_log", what_is_answered_is_read_again, one_turn_is_one_batch, lingers_as_long_as_is_said,
           steps_are_whole_in_a_batch, a_step_too_large_fails_alone, failures_long_ago_are_forgotten,
           a_failed_append_loads_anew, late_commits_are_told, unknown_versions_fail_the_load, time_passes,
-          ticks_take_turns, what_is_due_comes_before_who_asks, who_slept_hears_everybody_first,
-          transactions_and_codecs_are_replayed, steps_in_transactions, a_long_log_is_loaded_in_turns,
-          closing_answers_everybody, the_partition_goes, a_bound_of_pending_bytes, whatever_dies, whatever_fails_once)
+          ticks_take_turns, nobody_is_kept_from_a_turn, what_is_due_comes_before_who_asks,
+          who_slept_hears_everybody_first, transactions_and_codecs_are_replayed, steps_in_transactions,
+          a_long_log_is_loaded_in_turns, closing_answers_everybody, the_partition_goes, a_bound_of_pending_bytes,
+          whatever_dies, whatever_fails_once)
