@@ -264,12 +264,13 @@ static enum err commit_once(struct kafka_client *client, const struct group_fact
 {
     struct offset_commit_request request;
     struct offset_commit_response response;
+    struct offset_commit_request_partition *partitions = arena_array(&client->arena, count, sizeof(*partitions));
     enum err err = ERR_OK;
 
     offset_commit_request_init(&request);
     request.group_id = facts->id;
     request.topics = arena_array(&client->arena, count, sizeof(*request.topics));
-    for (uint32_t i = 0; i < count && request.topics != NULL; i++) {
+    for (uint32_t i = 0; i < count && partitions != NULL && request.topics != NULL; i++) {
         struct offset_commit_request_topic *topic =
             request.topics_count == 0 ? NULL : &request.topics[request.topics_count - 1];
 
@@ -279,9 +280,7 @@ static enum err commit_once(struct kafka_client *client, const struct group_fact
             topic = &request.topics[request.topics_count++];
             offset_commit_request_topic_init(topic);
             topic->name = rows[i].topic;
-            topic->partitions = arena_array(&client->arena, count, sizeof(*topic->partitions));
-            if (topic->partitions == NULL)
-                return kafka_client_refused(client, ERR_NOMEM, "OffsetCommit");
+            topic->partitions = &partitions[i]; /* rows of one topic stand together */
         }
         offset_commit_request_partition_init(&topic->partitions[topic->partitions_count]);
         topic->partitions[topic->partitions_count].partition_index = rows[i].partition;
@@ -290,7 +289,7 @@ static enum err commit_once(struct kafka_client *client, const struct group_fact
         topic->partitions[topic->partitions_count].committed_metadata = rows[i].after_metadata;
         topic->partitions_count++;
     }
-    if (request.topics == NULL)
+    if (partitions == NULL || request.topics == NULL)
         return kafka_client_refused(client, ERR_NOMEM, "OffsetCommit");
     if (request.topics_count == 0)
         return ERR_OK;

@@ -16,7 +16,7 @@
 #include "coordinator/groups.h"
 #include "transcript/transcript.h"
 
-enum { WORLD_TOPICS_MAX = 24, WORLD_CALLS_MAX = 1024, WORLD_RECORDS_MAX = 16 * 1024, WORLD_CONFIGS_MAX = 16 };
+enum { WORLD_TOPICS_MAX = 256, WORLD_CALLS_MAX = 1024, WORLD_RECORDS_MAX = 16 * 1024, WORLD_CONFIGS_MAX = 16 };
 
 /* One operation, from its question to its answer. */
 struct world_call {

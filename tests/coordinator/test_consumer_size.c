@@ -183,4 +183,42 @@ START_TEST(a_topic_that_grew)
 }
 END_TEST
 
-RUN_TESTS("consumer_size", any_story, a_topic_that_grew)
+/* Rule: what a member took over several heartbeats it can give back by halves: of each topic some, which is another run
+ * of each in its record. */
+START_TEST(half_of_each_topic_goes_back)
+{
+    enum { MANY = 250, EACH = 10, LITTLE = 30000, BEATS = 8 };
+    static char names[MANY][16];
+    const struct consumer_group *consumer = NULL;
+    const struct world_call *call = NULL;
+    int32_t epoch = 0;
+
+    world_open(&world);
+    world.quiet = true;
+    world.batch_room = LITTLE;
+    world.settings.consumer_assignment_interval_ms = 0;
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "t%04d", i);
+        world_topic(&world, names[i], EACH);
+    }
+    epoch = beat_epoch(BEAT(&world, .member = "a", .rebalance_ms = 60000, .topics = "", .regex = "t.*",
+                            .assignor = "range", .owned = ""));
+    for (int i = 0; i < BEATS; i++) {
+        world_advance(&world, 2000);
+        epoch = beat_epoch(BEAT(&world, .member = "a", .epoch = epoch, .owned = i == 0 ? "" : NULL));
+    }
+    consumer = group_find(world.groups, BYTES_LITERAL("g"))->consumer;
+    ck_assert_uint_ge(consumer_find(consumer, BYTES_LITERAL("a"))->assigned.count, MANY * EACH / 2);
+    call = BEAT(&world, .member = "b", .rebalance_ms = 60000, .topics = "", .regex = "t.*", .assignor = "range",
+                .owned = "");
+    ck_assert_int_eq(beat_error(call), 0);
+    world_advance(&world, 1000);
+    call = BEAT(&world, .member = "a", .epoch = epoch);
+    ck_assert_int_eq(call->op.op.err, ERR_OK);
+    ck_assert_int_eq(beat_error(call), 0);
+    ck_assert_uint_le(world.batch_used, LITTLE);
+    world_close(&world);
+}
+END_TEST
+
+RUN_TESTS("consumer_size", any_story, a_topic_that_grew, half_of_each_topic_goes_back)
