@@ -14,6 +14,7 @@ from . import takeover
 # pylint: disable=unused-import
 from .first_contact import (test_console_consumer, test_groups_listed, test_perf_consumer,  # noqa: F401
                             test_share_consumers_are_told, test_tools_of_other_groups)
+from .offset_forms import test_forms_of_offsets  # noqa: F401
 
 NEEDS = ("kafka", "kcat", "python", "kafkajs")
 WAITS = True
