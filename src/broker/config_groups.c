@@ -43,14 +43,13 @@ static const struct config_session sessions[] = {
      CONFIG_OF_GROUP_STREAMS_HEARTBEAT_INTERVAL_MS, CONFIG_GROUP_STREAMS_HEARTBEAT_INTERVAL_MS},
 };
 
-/* The assignors that there are, of each kind of group. */
+/* By these names, or by those of Apache Kafka's classes, which is how it was written for 4.0. */
 static const struct {
-    enum config_id key;
-    const char *known;
+    const char *name, *class_name;
+    enum group_assignor assignor;
 } assignors[] = {
-    {CONFIG_GROUP_CONSUMER_ASSIGNORS, "uniform,range"},
-    {CONFIG_GROUP_SHARE_ASSIGNORS, "simple"},
-    {CONFIG_GROUP_STREAMS_ASSIGNORS, "sticky"},
+    {"uniform", "org.apache.kafka.coordinator.group.assignor.UniformAssignor", ASSIGNOR_UNIFORM},
+    {"range", "org.apache.kafka.coordinator.group.assignor.RangeAssignor", ASSIGNOR_RANGE},
 };
 
 const struct config_bound *config_groups_bound(size_t n)
@@ -113,29 +112,32 @@ static bool list_has(const char *list, struct bytes word)
     return false;
 }
 
-/* At least one, each known, none twice. */
-static bool are_assignors(const char *text, const char *known)
+bool config_groups_assignors(const struct config *config, enum group_assignor found[ASSIGNOR_COUNT], uint32_t *count)
 {
-    struct bytes rest = bytes_of_text(text);
+    struct bytes rest = bytes_of_text(config_text(config, CONFIG_GROUP_CONSUMER_ASSIGNORS));
     struct bytes item;
-    uint32_t count = 0;
 
+    *count = 0;
     while (config_list_next(&rest, &item)) {
-        struct bytes behind = rest;
-        struct bytes other;
+        size_t at = 0;
 
-        if (!list_has(known, item))
+        while (at < sizeof(assignors) / sizeof(assignors[0]) && !bytes_equal(item, bytes_of_text(assignors[at].name)) &&
+               !bytes_equal(item, bytes_of_text(assignors[at].class_name)))
+            at++;
+        if (at == sizeof(assignors) / sizeof(assignors[0]))
             return false;
-        while (config_list_next(&behind, &other))
-            if (bytes_equal(item, other))
+        for (uint32_t i = 0; i < *count; i++)
+            if (found[i] == assignors[at].assignor)
                 return false;
-        count++;
+        found[(*count)++] = assignors[at].assignor;
     }
-    return count > 0;
+    return *count > 0;
 }
 
 enum err config_groups_check(const struct config *config, const struct config_report *report)
 {
+    enum group_assignor found[ASSIGNOR_COUNT];
+    uint32_t count = 0;
     enum err err = ERR_OK;
 
     for (size_t i = 0; config_groups_bound(i) != NULL; i++)
@@ -146,12 +148,10 @@ enum err config_groups_check(const struct config *config, const struct config_re
             err = ERR_USAGE;
     if (!is_least(config, CONFIG_GROUP_SHARE_MAX_SHARE_SESSIONS, CONFIG_GROUP_SHARE_MAX_SIZE, report))
         err = ERR_USAGE;
-    for (size_t i = 0; i < sizeof(assignors) / sizeof(assignors[0]); i++) {
-        if (are_assignors(config_text(config, assignors[i].key), assignors[i].known))
-            continue;
-        config_report_line(report, true, "%s=%s is not accepted: at least one of %s, none twice, is",
-                           config_key(assignors[i].key)->name, config_text(config, assignors[i].key),
-                           assignors[i].known);
+    if (!config_groups_assignors(config, found, &count)) {
+        config_report_line(report, true, "%s=%s is not accepted: at least one of uniform and range, none twice, is",
+                           config_key(CONFIG_GROUP_CONSUMER_ASSIGNORS)->name,
+                           config_text(config, CONFIG_GROUP_CONSUMER_ASSIGNORS));
         err = ERR_USAGE;
     }
     if (!list_has(config_text(config, CONFIG_GROUP_COORDINATOR_REBALANCE_PROTOCOLS), BYTES_LITERAL("classic"))) {

@@ -8,9 +8,15 @@
 #define OTTLA_BROKER_CONFIG_GROUPS_H
 
 #include "broker/config.h"
+#include "coordinator/group_settings.h"
 
 /* Of a node that starts. ERR_USAGE: something was reported. */
 MUST_CHECK enum err config_groups_check(const struct config *config, const struct config_report *report);
+
+/* Consumer groups' assignors, each once, the default first. False: there is none of that name, one is there twice, or
+ * none at all. (Those of share and streams groups may be of any class, and say nothing as long as there are no such
+ * groups.) */
+bool config_groups_assignors(const struct config *config, enum group_assignor found[ASSIGNOR_COUNT], uint32_t *count);
 
 /* A setting that a group may have for itself, and the node's settings that bound it; CONFIG_NONE: not on that side. */
 struct config_bound {

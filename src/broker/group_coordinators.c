@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "broker/broker_internal.h"
+#include "broker/config_groups.h"
 #include "broker/dynamic_config.h"
 #include "broker/group_topics_image.h"
 #include "broker/topic_config.h"
@@ -93,17 +94,6 @@ static bool list_has(const struct broker *broker, enum config_id id, const char 
 }
 
 /* config_groups_check has found them to be those that there are. */
-static void read_assignors(const struct broker *broker, struct group_settings *settings)
-{
-    struct bytes rest = bytes_of_text(config_text(broker->config, CONFIG_GROUP_CONSUMER_ASSIGNORS));
-    struct bytes item;
-
-    settings->consumer_assignor_count = 0;
-    while (config_list_next(&rest, &item) && settings->consumer_assignor_count < ASSIGNOR_COUNT)
-        settings->consumer_assignors[settings->consumer_assignor_count++] =
-            bytes_equal(item, BYTES_LITERAL("range")) ? ASSIGNOR_RANGE : ASSIGNOR_UNIFORM;
-}
-
 static enum group_migration migration_of(const struct broker *broker)
 {
     const char *text = config_text(broker->config, CONFIG_GROUP_CONSUMER_MIGRATION_POLICY);
@@ -116,6 +106,17 @@ static enum group_migration migration_of(const struct broker *broker)
     default: /* disabled, downgrade */
         return (text[1] | 0x20) == 'o' ? MIGRATION_DOWNGRADE : MIGRATION_DISABLED;
     }
+}
+
+/* Altered on line it is not held against its bounds, which then apply, as in Apache Kafka. */
+static int32_t assignment_interval_ms(const struct shard *shard)
+{
+    const struct config *config = shard->broker->config;
+    int64_t least = config_int(config, CONFIG_GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS);
+    int64_t most = config_int(config, CONFIG_GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS);
+    int64_t ms = dynamic_config_long(shard->broker, shard->image, CONFIG_GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS);
+
+    return (int32_t)(ms < least ? least : ms > most ? most : ms);
 }
 
 void group_coordinators_configure(struct shard *shard)
@@ -139,14 +140,13 @@ void group_coordinators_configure(struct shard *shard)
         .consumer_heartbeat_ms_min = config_int(config, CONFIG_GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS),
         .consumer_heartbeat_ms_max = config_int(config, CONFIG_GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS),
         .consumer_size_max = config_int(config, CONFIG_GROUP_CONSUMER_MAX_SIZE),
-        .consumer_assignment_interval_ms =
-            (int32_t)dynamic_config_long(broker, shard->image, CONFIG_GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS),
+        .consumer_assignment_interval_ms = assignment_interval_ms(shard),
         .migration = migration_of(broker),
         .regex_refresh_ms = config_int(config, CONFIG_GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS),
     };
     if (settings->offsets_check_ms > GROUP_OFFSETS_CHECK_MS_MAX)
         settings->offsets_check_ms = GROUP_OFFSETS_CHECK_MS_MAX;
-    read_assignors(broker, settings);
+    (void)config_groups_assignors(config, settings->consumer_assignors, &settings->consumer_assignor_count);
     settings->consumer_enabled = list_has(broker, CONFIG_GROUP_COORDINATOR_REBALANCE_PROTOCOLS, "consumer") &&
                                  shard->image != NULL &&
                                  image_feature(shard->image, BYTES_LITERAL("group.version")) > 0;

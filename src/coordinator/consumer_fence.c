@@ -132,7 +132,7 @@ void consumer_leave(struct groups *groups, struct step *step, struct group_op *o
             return;
     }
     for_now = request->instance_id.data != NULL && request->member_epoch == EPOCH_LEAVE_STATIC;
-    if (for_now && consumer_current_room(member, step, &member->assigned) == 0) { /* max.message.bytes was lowered */
+    if (for_now && !consumer_current_fits(member, step)) { /* max.message.bytes was lowered */
         consumer_refuse(step, op, ERR_UNKNOWN_SERVER_ERROR, "The record of the member would not fit a batch.");
         return;
     }

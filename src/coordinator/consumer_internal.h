@@ -189,11 +189,14 @@ size_t consumer_about_bytes(const struct consumer_group *consumer, struct bytes 
                             const struct consumer_group_member_metadata_value *about);
 size_t consumer_set_bytes(const struct partition_set *set, bool epochs);
 size_t consumer_current_bytes(const struct consumer_member *member);
-/* What is left of the step's room for partitions that the member takes beside those; what one of them takes of it, the
- * first of its topic more: so much that the record fits even where all of them are to be given back some day. */
+/* What is left of the step's room for partitions that the member takes beside those; what one of them takes of it, of
+ * whose topic it has so many: so much that the record fits even where half of each topic is to be given back some day.
+ */
 size_t consumer_current_room(const struct consumer_member *member, const struct step *step,
                              const struct partition_set *kept);
-size_t consumer_taken_bytes(bool first_of_topic);
+size_t consumer_taken_bytes(uint32_t of_topic);
+/* Whether the record of the member that has what it has, and gives nothing back, fits in the step. */
+bool consumer_current_fits(const struct consumer_member *member, const struct step *step);
 /* Of the lists in the targets of so many members, of so many partitions of so many topics. */
 size_t consumer_target_lists_bytes(size_t members, size_t topics, size_t partitions);
 /* Of the targets of all members and one more, which subscribes to that; and what it then has. */

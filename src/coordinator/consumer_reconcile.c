@@ -64,6 +64,17 @@ static bool is_held(const struct consumer_member *member, const struct partition
            partition_set_find(&member->revoking, item->topic, item->partition) == NULL;
 }
 
+/* Partitions of the topic whose run begins at from that the member has already. */
+static uint32_t kept_of_topic(const struct consumer_member *member, const struct partition_set *target, uint32_t from)
+{
+    uint32_t end = partition_set_run(target, from);
+    uint32_t count = 0;
+
+    for (uint32_t i = from; i < end; i++)
+        count += partition_set_find(&member->assigned, target->items[i].topic, target->items[i].partition) != NULL;
+    return count;
+}
+
 /* As groups.md 3.5, compute(epoch): gives back what is not in the target first; then takes what is free, as far as its
  * record has room in this step: the rest comes with the next heartbeat. What has room in no step, of which a member
  * would need over a hundred thousand, stays with nobody, and the group Reconciling: a step that fails would take
@@ -73,7 +84,7 @@ static enum err approach(const struct consumer_member *member, const struct step
 {
     struct partition_set target = {0};
     struct partition_set revoke = {0};
-    const struct partition_item *last = NULL; /* that was taken */
+    uint32_t of_topic = 0; /* that it keeps and takes */
     size_t room = 0;
     bool waits = false;
     enum err err = wanted(member, step, &target);
@@ -96,8 +107,11 @@ static enum err approach(const struct consumer_member *member, const struct step
     room = consumer_current_room(member, step, &next->assigned);
     for (uint32_t i = 0; err == ERR_OK && i < target.count; i++) {
         const struct partition_item *item = &target.items[i];
-        size_t bytes = consumer_taken_bytes(last == NULL || !uuid_equal(last->topic, item->topic));
+        size_t bytes = 0;
 
+        if (i == 0 || !uuid_equal(target.items[i - 1].topic, item->topic))
+            of_topic = kept_of_topic(member, &target, i);
+        bytes = consumer_taken_bytes(of_topic);
         if (partition_set_find(&member->assigned, item->topic, item->partition) != NULL)
             continue;
         if (is_held(member, item) || bytes > room) {
@@ -105,7 +119,7 @@ static enum err approach(const struct consumer_member *member, const struct step
             continue;
         }
         room -= bytes;
-        last = item;
+        of_topic++;
         err = partition_set_add(&next->assigned, item->topic, item->partition, item->epoch);
     }
     partition_set_sort(&next->assigned);

@@ -41,16 +41,24 @@ size_t consumer_current_room(const struct consumer_member *member, const struct 
     size_t bytes = RECORD_BYTES + member->consumer->group->id.size + member->id.size + consumer_set_bytes(kept, true);
     size_t room = step_room(step);
 
-    /* A later target may leave it some partitions of each topic and have it give back others: then there are two runs.
-     */
-    for (uint32_t from = 0; from < kept->count; from = partition_set_run(kept, from))
-        bytes += RUN_BYTES;
+    /* A later target may leave it some partitions of a topic and have it give back others: then there are two runs. */
+    for (uint32_t from = 0, end = 0; from < kept->count; from = end) {
+        end = partition_set_run(kept, from);
+        bytes += end - from > 1 ? RUN_BYTES : 0;
+    }
     return bytes > room ? 0 : room - bytes;
 }
 
-size_t consumer_taken_bytes(bool first_of_topic)
+size_t consumer_taken_bytes(uint32_t of_topic)
 {
-    return 2 * PARTITION_BYTES + (first_of_topic ? 2 * RUN_BYTES : 0);
+    return 2 * PARTITION_BYTES + (of_topic < 2 ? RUN_BYTES : 0);
+}
+
+bool consumer_current_fits(const struct consumer_member *member, const struct step *step)
+{
+    return RECORD_BYTES + member->consumer->group->id.size + member->id.size +
+               consumer_set_bytes(&member->assigned, true) <=
+           step_room(step);
 }
 
 size_t consumer_target_lists_bytes(size_t members, size_t topics, size_t partitions)

@@ -138,7 +138,8 @@ void http_reply(struct http_exchange *exchange, int status, struct bytes body)
     char head[HEAD_BYTES_MAX];
     int head_bytes = 0;
 
-    if (body.size > HTTP_SMALL_BYTES_MAX && server->replies_bytes + body.size > HTTP_REPLIES_BYTES_MAX) {
+    if (body.size > HTTP_SMALL_BYTES_MAX && server->replies_bytes > 0 &&
+        server->replies_bytes + body.size > HTTP_REPLIES_BYTES_MAX) {
         status = 503;
         body = BYTES_LITERAL("{\"error\": \"too much is being sent; ask again, or for less\"}\n");
     }

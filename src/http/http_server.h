@@ -7,7 +7,8 @@
  * Limits   HTTP_CONNECTIONS_MAX (who comes beyond is answered 503), HTTP_REQUEST_BYTES_MAX (431, once
  *          HTTP_DROPPED_BYTES_MAX more have come or its end has: to close on bytes unread would be a reset, and that
  *          may overtake the answer), HTTP_TIME_MS_MAX for the request to come in and again for the answer to leave
- *          (closed), HTTP_REPLIES_BYTES_MAX of answers that have not left (503, but for those of HTTP_SMALL_BYTES_MAX).
+ *          (closed), HTTP_REPLIES_BYTES_MAX of answers that have not left (503, but for the only one and for those of
+ *          HTTP_SMALL_BYTES_MAX).
  * Rebinding  over a loopback address only the names of loopback are served (403 for others): a page in a browser on
  *          this machine cannot make the browser read what is here by a name of its own (DNS rebinding).
  * Threads  its loop's; http_server_new from any, before the loop serves it.

@@ -253,18 +253,20 @@ START_TEST(settings_of_groups_go_together)
          "group.consumer.heartbeat.interval.ms=45000 is not accepted: less than group.consumer.session.timeout.ms, "
          "which is 45000, is\n"},
         {"group.consumer.assignors=bogus",
-         "group.consumer.assignors=bogus is not accepted: at least one of uniform,range, none twice, is\n"},
+         "group.consumer.assignors=bogus is not accepted: at least one of uniform and range, none twice, is\n"},
         {"group.consumer.assignors=",
-         "group.consumer.assignors= is not accepted: at least one of uniform,range, none twice, is\n"},
+         "group.consumer.assignors= is not accepted: at least one of uniform and range, none twice, is\n"},
         {"group.consumer.assignors=range,range",
-         "group.consumer.assignors=range,range is not accepted: at least one of uniform,range, none twice, is\n"},
-        {"group.share.assignors=range",
-         "group.share.assignors=range is not accepted: at least one of simple, none twice, is\n"},
+         "group.consumer.assignors=range,range is not accepted: at least one of uniform and range, none twice, is\n"},
+        {"group.consumer.assignors=range,org.apache.kafka.coordinator.group.assignor.RangeAssignor",
+         "group.consumer.assignors=range,org.apache.kafka.coordinator.group.assignor.RangeAssignor is not accepted: at "
+         "least one of uniform and range, none twice, is\n"},
         {"group.coordinator.rebalance.protocols=consumer",
          "group.coordinator.rebalance.protocols=consumer is not accepted: the classic protocol cannot be disabled\n"},
         {"group.consumer.assignors=range group.consumer.session.timeout.ms=60000 "
          "group.consumer.heartbeat.interval.ms=15000 group.coordinator.rebalance.protocols=classic",
          ""},
+        {"group.consumer.assignors=org.apache.kafka.coordinator.group.assignor.UniformAssignor,range", ""},
         {"group.min.session.timeout.ms=60000 group.max.session.timeout.ms=50000", ""}, /* it has no rule for these */
     };
 

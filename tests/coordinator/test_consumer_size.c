@@ -221,4 +221,39 @@ START_TEST(half_of_each_topic_goes_back)
 }
 END_TEST
 
-RUN_TESTS("consumer_size", any_story, a_topic_that_grew, half_of_each_topic_goes_back)
+/* Rule: a topic of which a member has one partition counts once, since nothing of it can stay when it goes: all of them
+ * are taken as far as they have room, and a static member that has them can leave. */
+START_TEST(topics_of_one_partition)
+{
+    enum { MANY = 200, LITTLE = 10000, LESS = 7700, BEATS = 8 };
+    static char names[MANY][16];
+    const struct world_call *call = NULL;
+    int32_t epoch = 0;
+
+    world_open(&world);
+    world.quiet = true;
+    world.settings.consumer_assignment_interval_ms = 0;
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "t%04d", i);
+        world_topic(&world, names[i], 1);
+    }
+    epoch = beat_epoch(BEAT(&world, .member = "a", .instance = "i", .rebalance_ms = 60000, .topics = "", .regex = "t.*",
+                            .assignor = "range", .owned = ""));
+    world_advance(&world, 2000);
+    world.batch_room = LITTLE;
+    for (int i = 0; i < BEATS; i++) {
+        call = BEAT(&world, .member = "a", .instance = "i", .epoch = epoch, .owned = i == 0 ? "" : NULL);
+        epoch = beat_epoch(call);
+        world_advance(&world, 2000);
+    }
+    ck_assert_uint_eq(
+        consumer_find(group_find(world.groups, BYTES_LITERAL("g"))->consumer, BYTES_LITERAL("a"))->assigned.count,
+        MANY);
+    world.batch_room = LESS;
+    call = BEAT(&world, .member = "a", .instance = "i", .epoch = -2);
+    ck_assert_int_eq(beat_error(call), 0);
+    world_close(&world);
+}
+END_TEST
+
+RUN_TESTS("consumer_size", any_story, a_topic_that_grew, half_of_each_topic_goes_back, topics_of_one_partition)
