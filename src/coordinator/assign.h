@@ -2,7 +2,9 @@
  * assign: which member of a group gets which partition: the assignors of the consumer protocol.
  *
  *   range    per topic: its subscribers in order, each a run of partitions, the first ones one more where it does not
- *            come out even. Topics of one size are divided alike. Nothing is sticky.
+ *            come out even. Topics of one size are divided alike. Nothing is sticky. Where partitions lie in different
+ *            racks and all subscribe to the same, as many, but what lies in the member's rack in all topics of one size
+ *            is preferred.
  *   uniform  everybody the same number, the difference at most one where all subscribe to the same (else as small as
  *            moving single partitions makes it); then whoever has a partition keeps it; then a replica in the member's
  *            rack is preferred.

@@ -120,6 +120,64 @@ START_TEST(range_divides)
 }
 END_TEST
 
+/* Rule: range, by racks: what lies near in every topic of one size first; as many as without racks, and one member the
+ * same partition of each. Where all partitions lie alike, or subscriptions differ, racks change nothing. */
+START_TEST(range_prefers_racks)
+{
+    static struct room room;
+    static uint32_t plain[PARTITIONS_MAX];
+    uint64_t seed = 11;
+
+    make(&room, 3, 2, 6, true, &seed);
+    room.input.rack_bits = room.racks;
+    for (uint32_t i = 0; i < 3; i++)
+        room.members[i].rack_bit = UINT64_C(1) << i;
+    for (uint32_t i = 0; i < 12; i++)
+        room.racks[i] = UINT64_C(1) << (2 - i % 3);
+    ck_assert_int_eq(assign_range(&room.input, room.owner), ERR_OK);
+    for (uint32_t i = 0; i < 12; i++)
+        ck_assert_uint_eq(room.owner[i], 2 - i % 3);
+    for (int round = 0; round < 500; round++) {
+        uint32_t members = 1 + next(&seed) % 8;
+        uint32_t topics = 1 + next(&seed) % 8;
+        uint32_t racks = 1 + next(&seed) % 3;
+        uint32_t near = 0;
+        uint32_t near_plain = 0;
+        bool same = next(&seed) % 4 != 0;
+
+        make(&room, members, topics, 1 + next(&seed) % 20, same, &seed);
+        ck_assert_int_eq(assign_range(&room.input, plain), ERR_OK);
+        room.input.rack_bits = room.racks;
+        for (uint32_t i = 0; i < members; i++)
+            room.members[i].rack_bit = next(&seed) % 5 == 0 ? 0 : UINT64_C(1) << next(&seed) % racks;
+        for (uint32_t i = 0; i < assign_partition_count(&room.input); i++)
+            room.racks[i] = UINT64_C(1) << next(&seed) % racks;
+        ck_assert_int_eq(assign_range(&room.input, room.owner), ERR_OK);
+        expect_valid(&room);
+        if (racks == 1)
+            ck_assert_mem_eq(room.owner, plain, assign_partition_count(&room.input) * sizeof(*plain));
+        for (uint32_t topic = 0; topic < topics; topic++) {
+            uint32_t loads[MEMBERS_MAX] = {0};
+
+            for (uint32_t i = room.first[topic]; i < room.first[topic + 1]; i++) {
+                if (room.owner[i] == ASSIGN_NOBODY)
+                    continue;
+                loads[room.owner[i]]++;
+                loads[plain[i]]--;
+                near += (room.racks[i] & room.members[room.owner[i]].rack_bit) != 0;
+                near_plain += (room.racks[i] & room.members[plain[i]].rack_bit) != 0;
+                if (same) /* all topics are of one size */
+                    ck_assert_uint_eq(room.owner[i], room.owner[i - room.first[topic]]);
+            }
+            for (uint32_t i = 0; i < members; i++)
+                ck_assert_uint_eq(loads[i], 0);
+        }
+        if (topics == 1)
+            ck_assert_uint_ge(near, near_plain);
+    }
+}
+END_TEST
+
 /* Rule: one subscription: nobody has two more than another; whoever was within the quota keeps all. */
 START_TEST(uniform_balances_and_sticks)
 {
@@ -266,5 +324,5 @@ START_TEST(a_thousand_members)
 }
 END_TEST
 
-RUN_TESTS("assign", range_divides, uniform_balances_and_sticks, uniform_where_subscriptions_differ,
+RUN_TESTS("assign", range_divides, range_prefers_racks, uniform_balances_and_sticks, uniform_where_subscriptions_differ,
           uniform_prefers_racks, a_thousand_members)
