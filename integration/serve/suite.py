@@ -1,4 +1,4 @@
-"""`ottla serve` as a program: what it says, what it refuses, how it stops. Needs nothing but kcat."""
+"""`ottla serve` as a program: what it says, what it refuses, how it stops. Needs nothing but Debian's packages."""
 
 import json
 import os

@@ -13,7 +13,8 @@
  *           passed all that they saw, for commit_timeout_ms at most.
  * Failure   a step that fails, or an append: the state is thrown away, whoever waits is answered, and the log is loaded
  *           anew, at first at once. What other steps had written before is still appended, and answered truthfully.
- * Turns     of the logs of one loop one has its tick in a turn of it: a tick is bounded, their number is not.
+ * Turns     of the logs of one loop one has its tick in a turn of it, and STATE_LOG_ASKED_TICKS_MAX that somebody asks
+ *           then: a tick is bounded, their number is not.
  * Limits    state_log_check refuses while STATE_LOG_PENDING_BYTES_MAX are on their way; STATE_LOG_IN_FLIGHT_MAX batches
  *           are given to the partition at a time, further steps wait in larger ones.
  * Threads   the partition's home reactor.
