@@ -9,6 +9,7 @@
 #include "protocol/gen/create_topics.h"
 #include "protocol/gen/delete_topics.h"
 #include "protocol/gen/find_coordinator.h"
+#include "protocol/gen/offset_commit.h"
 
 enum {
     PATIENCE_MS = 60 * 1000,
@@ -17,7 +18,8 @@ enum {
     CREATE_VERSION = 7,
     DELETE_VERSION = 6,
     PRODUCE_VERSION = 13,
-    FIND_VERSION = 2
+    FIND_VERSION = 2,
+    COMMIT_VERSION = 8,
 };
 
 static void begin(struct node_world *world, uint64_t seed, uint32_t reactors)
@@ -293,6 +295,35 @@ void node_find_coordinator(struct node_world *world, const char *group)
         node_call_end(&call);
         node_world_pass(world, 10);
     }
+}
+
+int16_t node_commit(struct node_world *world, const char *group, int32_t partition, int64_t offset)
+{
+    struct offset_commit_request request;
+    struct offset_commit_request_topic topic;
+    struct offset_commit_request_partition of;
+    const struct offset_commit_response *response = NULL;
+    struct node_call call;
+    int16_t code = 0;
+
+    offset_commit_request_init(&request);
+    offset_commit_request_topic_init(&topic);
+    offset_commit_request_partition_init(&of);
+    request.group_id = bytes_of_text(group);
+    request.topics = &topic;
+    request.topics_count = 1;
+    topic.name = BYTES_LITERAL("t");
+    topic.partitions = &of;
+    topic.partitions_count = 1;
+    of.partition_index = partition;
+    of.committed_offset = offset;
+    of.committed_leader_epoch = NODE_COMMIT_EPOCH;
+    of.committed_metadata = BYTES_LITERAL(NODE_COMMIT_METADATA);
+    response = node_ask(world, 0, &offset_commit_request_message, &request, &offset_commit_response_message,
+                        COMMIT_VERSION, &call);
+    code = response->topics[0].partitions[0].error_code;
+    node_call_end(&call);
+    return code;
 }
 
 static bool is_allowed(void *context, const struct request *request, enum operation operation, enum resource_type type,

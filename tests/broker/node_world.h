@@ -77,6 +77,12 @@ void node_start_without_second_dir(struct node_world *world);
 /* As clients do it: again and again, until the group's coordinator is there. */
 void node_find_coordinator(struct node_world *world, const char *group);
 
+enum { NODE_COMMIT_EPOCH = 5 };
+#define NODE_COMMIT_METADATA "m"
+/* Commits an offset of a partition of "t", with that leader epoch and metadata, from outside of group management. Asks
+ * once; the code. */
+int16_t node_commit(struct node_world *world, const char *group, int32_t partition, int64_t offset);
+
 /* From here on nobody may do that operation (0: any) on resources of that type (0: any); denied.asked counts how often
  * the node asked for something since. The double stands where an authorizer will. */
 void node_deny(struct node_world *world, int operation, int type);

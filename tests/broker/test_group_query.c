@@ -10,7 +10,6 @@
 #include "node_world.h"
 #include "protocol/gen/consumer_group_heartbeat.h"
 #include "protocol/gen/delete_records.h"
-#include "protocol/gen/offset_commit.h"
 
 enum { PARTITIONS = 4, RECORDS = 10, TRIES = 100, WAIT_MS = 10000 };
 
@@ -52,33 +51,8 @@ static const struct group_query *ask(enum group_query_kind kind, const char *gro
 
 static void commit(const char *group, int32_t partition, int64_t offset)
 {
-    struct offset_commit_request request;
-    struct offset_commit_request_topic topic;
-    struct offset_commit_request_partition entry;
-    int16_t code = 1;
-
-    offset_commit_request_init(&request);
-    offset_commit_request_topic_init(&topic);
-    offset_commit_request_partition_init(&entry);
-    request.group_id = bytes_of_text(group);
-    request.topics = &topic;
-    request.topics_count = 1;
-    topic.name = BYTES_LITERAL("t");
-    topic.partitions = &entry;
-    topic.partitions_count = 1;
-    entry.partition_index = partition;
-    entry.committed_offset = offset;
-    entry.committed_leader_epoch = 5;
-    entry.committed_metadata = BYTES_LITERAL("m");
-    for (int i = 0; code != 0; i++) {
-        struct node_call call;
-
-        ck_assert_int_lt(i, TRIES);
-        code = ((struct offset_commit_response *)ASK(offset_commit, &request, 8, &call))
-                   ->topics[0]
-                   .partitions[0]
-                   .error_code;
-        node_call_end(&call);
+    for (int tries = 0; node_commit(&world, group, partition, offset) != 0; tries++) {
+        ck_assert_int_lt(tries, TRIES);
         node_world_pass(&world, 10);
     }
 }
@@ -140,8 +114,8 @@ START_TEST(lag)
         ck_assert_int_eq(row->err, ERR_OK);
         ck_assert(bytes_equal(row->topic, BYTES_LITERAL("t")));
         ck_assert_int_eq(row->committed, committed[row->index]);
-        ck_assert_int_eq(row->leader_epoch, 5);
-        ck_assert(bytes_equal(row->metadata, BYTES_LITERAL("m")));
+        ck_assert_int_eq(row->leader_epoch, NODE_COMMIT_EPOCH);
+        ck_assert(bytes_equal(row->metadata, BYTES_LITERAL(NODE_COMMIT_METADATA)));
         ck_assert_int_eq(row->start, start);
         ck_assert_int_eq(row->end, end);
         ck_assert_int_eq(row->lag, end - next);

@@ -11,7 +11,6 @@
 #include "protocol/gen/delete_groups.h"
 #include "protocol/gen/describe_groups.h"
 #include "protocol/gen/list_groups.h"
-#include "protocol/gen/offset_commit.h"
 
 enum { LIST_VERSION = 5, DESCRIBE_VERSION = 6, DELETE_VERSION = 3, GROUPS = 12, NAME_CHARS = 8, TRIES = 100 };
 
@@ -19,31 +18,6 @@ static struct node_world world;
 
 #define ASK(api, request, version, call)                                                                               \
     node_ask(&world, 0, &api##_request_message, request, &api##_response_message, version, call)
-
-static int16_t commit(const char *group)
-{
-    struct offset_commit_request request;
-    struct offset_commit_request_topic topic;
-    struct offset_commit_request_partition entry;
-    struct node_call call;
-    int16_t code = 0;
-
-    offset_commit_request_init(&request);
-    offset_commit_request_topic_init(&topic);
-    offset_commit_request_partition_init(&entry);
-    request.group_id = bytes_of_text(group);
-    request.topics = &topic;
-    request.topics_count = 1;
-    topic.name = BYTES_LITERAL("t");
-    topic.partitions = &entry;
-    topic.partitions_count = 1;
-    entry.committed_offset = 1;
-    entry.committed_metadata = BYTES_LITERAL("");
-    code =
-        ((struct offset_commit_response *)ASK(offset_commit, &request, 8, &call))->topics[0].partitions[0].error_code;
-    node_call_end(&call);
-    return code;
-}
 
 static char names[GROUPS][NAME_CHARS];
 
@@ -55,7 +29,7 @@ static void begin(uint64_t seed)
     node_find_coordinator(&world, "g");
     for (int i = 0; i < GROUPS; i++) {
         (void)snprintf(names[i], sizeof(names[i]), "g%d", i);
-        for (int tries = 0; commit(names[i]) != 0; tries++) {
+        for (int tries = 0; node_commit(&world, names[i], 0, 1) != 0; tries++) {
             ck_assert_int_lt(tries, TRIES);
             node_world_pass(&world, 10);
         }

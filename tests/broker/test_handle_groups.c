@@ -12,7 +12,6 @@
 #include "protocol/gen/join_group.h"
 #include "protocol/gen/leave_group.h"
 #include "protocol/gen/list_groups.h"
-#include "protocol/gen/offset_commit.h"
 #include "protocol/gen/sync_group.h"
 
 enum { JOIN_VERSION = 9, MEMBER_ID_CHARS = 128 };
@@ -298,29 +297,6 @@ _Static_assert((int)GROUPS > (int)SCATTER_TURN_OPS, "they are asked in several t
 
 static char names[GROUPS][NAME_CHARS];
 
-static void commit_to(const char *group)
-{
-    struct offset_commit_request request;
-    struct offset_commit_request_topic topic;
-    struct offset_commit_request_partition partition;
-    struct node_call call;
-    const struct offset_commit_response *response = NULL;
-
-    offset_commit_request_init(&request);
-    offset_commit_request_topic_init(&topic);
-    offset_commit_request_partition_init(&partition);
-    request.group_id = bytes_of_text(group);
-    request.topics = &topic;
-    request.topics_count = 1;
-    topic.name = BYTES_LITERAL("t");
-    topic.partitions = &partition;
-    topic.partitions_count = 1;
-    partition.committed_metadata = BYTES_LITERAL("");
-    response = node_ask(&world, 0, &offset_commit_request_message, &request, &offset_commit_response_message, 8, &call);
-    ck_assert_int_eq(response->topics[0].partitions[0].error_code, 0);
-    node_call_end(&call);
-}
-
 static void begin_many(uint64_t seed, uint32_t reactors)
 {
     node_world_begin_with(&world, seed, reactors, "offsets.topic.num.partitions=2", NULL);
@@ -329,7 +305,7 @@ static void begin_many(uint64_t seed, uint32_t reactors)
     node_find_coordinator(&world, "h");
     for (int i = 0; i < GROUPS; i++) {
         (void)snprintf(names[i], sizeof(names[i]), "g-%d", i);
-        commit_to(names[i]);
+        ck_assert_int_eq(node_commit(&world, names[i], 0, 0), 0);
     }
 }
 

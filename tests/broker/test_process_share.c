@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../partition/run_tests.h"
 #include "broker/process_share.h"
 
 /* Places in the table of this process. */
@@ -31,17 +32,4 @@ START_TEST(the_table_has_room_for_all_descriptors)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("process_share");
-    TCase *tcase = tcase_create("process_share");
-    SRunner *runner = srunner_create(suite);
-    int failed = 0;
-
-    tcase_add_test(tcase, the_table_has_room_for_all_descriptors);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
-}
+RUN_TESTS("broker/process_share", the_table_has_room_for_all_descriptors)

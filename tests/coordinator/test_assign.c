@@ -97,6 +97,15 @@ static void uniform(struct room *room)
     expect_valid(room);
 }
 
+/* Three members, each in a rack of its own, subscribe to two topics of six partitions; room.racks are the test's. */
+static void make_with_racks(struct room *room, uint64_t *seed)
+{
+    make(room, 3, 2, 6, true, seed);
+    room->input.rack_bits = room->racks;
+    for (uint32_t i = 0; i < 3; i++)
+        room->members[i].rack_bit = UINT64_C(1) << i;
+}
+
 /* Rule: range: n div m each, the first n mod m one more, in runs; topics of one size are divided alike. */
 START_TEST(range_divides)
 {
@@ -128,10 +137,7 @@ START_TEST(range_prefers_racks)
     static uint32_t plain[PARTITIONS_MAX];
     uint64_t seed = 11;
 
-    make(&room, 3, 2, 6, true, &seed);
-    room.input.rack_bits = room.racks;
-    for (uint32_t i = 0; i < 3; i++)
-        room.members[i].rack_bit = UINT64_C(1) << i;
+    make_with_racks(&room, &seed);
     for (uint32_t i = 0; i < 12; i++)
         room.racks[i] = UINT64_C(1) << (2 - i % 3);
     ck_assert_int_eq(assign_range(&room.input, room.owner), ERR_OK);
@@ -253,10 +259,7 @@ START_TEST(uniform_prefers_racks)
     uint64_t seed = 4;
     uint32_t near = 0;
 
-    make(&room, 3, 2, 6, true, &seed);
-    room.input.rack_bits = room.racks;
-    for (uint32_t i = 0; i < 3; i++)
-        room.members[i].rack_bit = UINT64_C(1) << i;
+    make_with_racks(&room, &seed);
     for (uint32_t i = 0; i < 12; i++)
         room.racks[i] = UINT64_C(1) << (i / 4);
     uniform(&room);

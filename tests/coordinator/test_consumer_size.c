@@ -183,24 +183,31 @@ START_TEST(a_topic_that_grew)
 }
 END_TEST
 
+/* So many topics, t0000, t0001 ..., of so many partitions each; targets are computed at once. */
+static void begin_many(int topics, uint32_t partitions)
+{
+    static char names[WORLD_TOPICS_MAX][16];
+
+    world_open(&world);
+    world.quiet = true;
+    world.settings.consumer_assignment_interval_ms = 0;
+    for (int i = 0; i < topics; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "t%04d", i);
+        world_topic(&world, names[i], partitions);
+    }
+}
+
 /* Rule: what a member took over several heartbeats it can give back by halves: of each topic some, which is another run
  * of each in its record. */
 START_TEST(half_of_each_topic_goes_back)
 {
     enum { MANY = 250, EACH = 10, LITTLE = 30000, BEATS = 8 };
-    static char names[MANY][16];
     const struct consumer_group *consumer = NULL;
     const struct world_call *call = NULL;
     int32_t epoch = 0;
 
-    world_open(&world);
-    world.quiet = true;
+    begin_many(MANY, EACH);
     world.batch_room = LITTLE;
-    world.settings.consumer_assignment_interval_ms = 0;
-    for (int i = 0; i < MANY; i++) {
-        (void)snprintf(names[i], sizeof(names[i]), "t%04d", i);
-        world_topic(&world, names[i], EACH);
-    }
     epoch = beat_epoch(BEAT(&world, .member = "a", .rebalance_ms = 60000, .topics = "", .regex = "t.*",
                             .assignor = "range", .owned = ""));
     for (int i = 0; i < BEATS; i++) {
@@ -226,17 +233,10 @@ END_TEST
 START_TEST(topics_of_one_partition)
 {
     enum { MANY = 200, LITTLE = 10000, LESS = 7700, BEATS = 8 };
-    static char names[MANY][16];
     const struct world_call *call = NULL;
     int32_t epoch = 0;
 
-    world_open(&world);
-    world.quiet = true;
-    world.settings.consumer_assignment_interval_ms = 0;
-    for (int i = 0; i < MANY; i++) {
-        (void)snprintf(names[i], sizeof(names[i]), "t%04d", i);
-        world_topic(&world, names[i], 1);
-    }
+    begin_many(MANY, 1);
     epoch = beat_epoch(BEAT(&world, .member = "a", .instance = "i", .rebalance_ms = 60000, .topics = "", .regex = "t.*",
                             .assignor = "range", .owned = ""));
     world_advance(&world, 2000);

@@ -10,9 +10,9 @@
 
 #include "coordinator/classic_client.h"
 #include "coordinator/consumer_beats.h"
+#include "coordinator/offset_asks.h"
 #include "partition/run_tests.h"
 #include "protocol/gen/delete_groups.h"
-#include "protocol/gen/offset_commit.h"
 
 static struct group_world world;
 
@@ -72,20 +72,7 @@ static bool says(const struct group_list_reply *answer, const char *id, const ch
 /* A group of an offset alone. */
 static void make(const char *group)
 {
-    struct offset_commit_request request;
-    struct offset_commit_request_topic topic;
-    struct offset_commit_request_partition partition;
-
-    offset_commit_request_init(&request);
-    offset_commit_request_topic_init(&topic);
-    offset_commit_request_partition_init(&partition);
-    request.topics = &topic;
-    request.topics_count = 1;
-    topic.name = BYTES_LITERAL("t");
-    topic.partitions = &partition;
-    topic.partitions_count = 1;
-    partition.committed_metadata = BYTES_LITERAL("");
-    ck_assert(world_ask(&world, "c", ASK_OFFSET_COMMIT, 8, group, &request)->answered);
+    ck_assert_int_eq(offset_commit(&world, group, "t", 0), 0);
 }
 
 static void delete (const char *group)

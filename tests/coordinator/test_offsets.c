@@ -5,6 +5,7 @@
 
 #include "coordinator/group_list.h"
 #include "coordinator/group_world.h"
+#include "coordinator/offset_asks.h"
 #include "partition/run_tests.h"
 #include "protocol/gen/list_groups.h"
 #include "protocol/gen/offset_commit.h"
@@ -115,23 +116,6 @@ static void fetch_stable(const char *group, const char *topic, int32_t partition
     world.require_stable = true;
     (void)world_ask(&world, "stable", ASK_OFFSET_FETCH, FETCH_VERSION, group, &request);
     world.require_stable = false;
-}
-
-static void delete_offset(const char *group, const char *topic, int32_t partition)
-{
-    static struct offset_delete_request request;
-    static struct offset_delete_request_topic one;
-    static struct offset_delete_request_partition part;
-
-    offset_delete_request_init(&request);
-    offset_delete_request_topic_init(&one);
-    one.name = bytes_of_text(topic);
-    part.partition_index = partition;
-    one.partitions = &part;
-    one.partitions_count = 1;
-    request.topics = &one;
-    request.topics_count = 1;
-    (void)world_ask(&world, "d", ASK_OFFSET_DELETE, 0, group, &request);
 }
 
 START_TEST(committed_fetched_and_kept)
@@ -370,12 +354,12 @@ START_TEST(deleted_topics_and_offsets)
     world_say(&world,
               "OffsetDelete: one that is, one that is not; a partition that the topic does not have; an unknown "
               "topic; an unknown group");
-    delete_offset("g", "t", 0);
-    delete_offset("g", "u", 1);
-    delete_offset("g", "t", 2);
-    delete_offset("g", "t", -1);
-    delete_offset("g", "unknown", 0);
-    delete_offset("nobody", "t", 0);
+    (void)offset_delete(&world, "g", "t", 0);
+    (void)offset_delete(&world, "g", "u", 1);
+    (void)offset_delete(&world, "g", "t", 2);
+    (void)offset_delete(&world, "g", "t", -1);
+    (void)offset_delete(&world, "g", "unknown", 0);
+    (void)offset_delete(&world, "nobody", "t", 0);
     world_say(&world, "a topic goes, and with it what was committed, in every group");
     world_topic(&world, "t", 0);
     world_advance(&world, 0);
@@ -484,7 +468,7 @@ START_TEST(gone_behind_a_restart)
     (void)world_ask(&world, "d", ASK_DELETE_GROUP, 2, "g", NULL);
     expect_groups(0);
     commit_one("h", "t", 0, 1);
-    delete_offset("h", "t", 0);
+    (void)offset_delete(&world, "h", "t", 0);
     expect_groups(1);
     world_advance(&world, world.settings.offsets_check_ms);
     expect_groups(0);
@@ -553,7 +537,7 @@ START_TEST(transactions)
     (void)fetch("g", FETCH_VERSION, NULL, 0);
     world_say(&world, "a tombstone takes what is pending too; a marker for nothing does nothing");
     txn_commit_one(78, "g", 2, 40);
-    delete_offset("g", "t", 2);
+    (void)offset_delete(&world, "g", "t", 2);
     world_marker(&world, 78, true);
     world_marker(&world, 1234, true);
     (void)fetch("g", FETCH_VERSION, "t", 2);

@@ -6,11 +6,10 @@
 #include "coordinator/classic_client.h"
 #include "coordinator/consumer_beats.h"
 #include "coordinator/group_world.h"
+#include "coordinator/offset_asks.h"
 #include "partition/run_tests.h"
 #include "protocol/gen/delete_groups.h"
 #include "protocol/gen/join_group.h"
-#include "protocol/gen/offset_commit.h"
-#include "protocol/gen/offset_delete.h"
 
 enum { DAY_MS = 24 * 3600 * 1000, REQUESTS_MAX = 64 };
 
@@ -25,12 +24,6 @@ static struct says {
     uint8_t subscription[sizeof(subscription)];
 } joins[REQUESTS_MAX];
 static uint32_t join_count;
-static struct {
-    struct offset_commit_request request;
-    struct offset_commit_request_topic topic;
-    struct offset_commit_request_partition part;
-} commits[REQUESTS_MAX];
-static uint32_t commit_count;
 
 /* topic: of one letter. A dynamic member; the leader and whoever else is in the group may have to join again. */
 static struct world_call *join(struct classic_client *client, char topic)
@@ -65,64 +58,27 @@ static void enter(struct classic_client *client)
     (void)client_sync(&world, client, &(struct classic_share){client, "all"}, 1);
 }
 
-static int commit_at(const char *group, const char *topic, int32_t partition, const char *member, int32_t generation,
-                     int16_t version)
-{
-    struct world_call *call = NULL;
-
-    ck_assert_uint_lt(commit_count, REQUESTS_MAX);
-    offset_commit_request_init(&commits[commit_count].request);
-    offset_commit_request_topic_init(&commits[commit_count].topic);
-    offset_commit_request_partition_init(&commits[commit_count].part);
-    commits[commit_count].part.partition_index = partition;
-    commits[commit_count].part.committed_offset = 7;
-    commits[commit_count].part.committed_metadata = BYTES_LITERAL("");
-    commits[commit_count].topic.name = bytes_of_text(topic);
-    commits[commit_count].topic.partitions = &commits[commit_count].part;
-    commits[commit_count].topic.partitions_count = 1;
-    commits[commit_count].request.topics = &commits[commit_count].topic;
-    commits[commit_count].request.topics_count = 1;
-    commits[commit_count].request.member_id = bytes_of_text(member);
-    commits[commit_count].request.generation_id_or_member_epoch = generation;
-    call = world_ask(&world, "c", ASK_OFFSET_COMMIT, version, group, &commits[commit_count].request);
-    commit_count++;
-    ck_assert_int_eq(call->op.op.err, ERR_OK);
-    return ((const struct offset_commit_response *)call->response)->topics[0].partitions[0].error_code;
-}
-
 static int commit(const char *group, const char *topic, const char *member, int32_t generation, int16_t version)
 {
-    return commit_at(group, topic, 0, member, generation, version);
+    return offset_commit_as(&world, group, topic, 0, member, generation, version);
 }
 
-static int delete_offset_of(const char *group, const char *topic, int32_t partition)
+/* The same with an offset of "t", and one of "u", which nobody subscribes to. */
+static void enter_with_offsets(struct classic_client *client)
 {
-    static struct offset_delete_request request;
-    static struct offset_delete_request_topic one;
-    static struct offset_delete_request_partition part;
-    const struct offset_delete_response *out = NULL;
-
-    offset_delete_request_init(&request);
-    offset_delete_request_topic_init(&one);
-    offset_delete_request_partition_init(&part);
-    part.partition_index = partition;
-    one.name = bytes_of_text(topic);
-    one.partitions = &part;
-    one.partitions_count = 1;
-    request.topics = &one;
-    request.topics_count = 1;
-    out = world_ask(&world, "d", ASK_OFFSET_DELETE, 0, group, &request)->response;
-    return out->error_code != 0 ? out->error_code : out->topics[0].partitions[0].error_code;
+    enter(client);
+    ck_assert_int_eq(commit("g", "t", client->id, client->generation, 8), 0);
+    ck_assert_int_eq(commit("g", "u", client->id, client->generation, 8), 0);
 }
 
 static int delete_offset(const char *topic)
 {
-    return delete_offset_of("g", topic, 0);
+    return offset_delete(&world, "g", topic, 0);
 }
 
-static int delete_group(void)
+static int delete_group(const char *group)
 {
-    return ((const struct deletable_group_result *)world_ask(&world, "d", ASK_DELETE_GROUP, 2, "g", NULL)->response)
+    return ((const struct deletable_group_result *)world_ask(&world, "d", ASK_DELETE_GROUP, 2, group, NULL)->response)
         ->error_code;
 }
 
@@ -130,7 +86,6 @@ static void begin(void)
 {
     world_open(&world);
     world.quiet = true;
-    commit_count = 0;
     join_count = 0;
     world_topic(&world, "t", 2);
     world_topic(&world, "u", 2);
@@ -146,14 +101,14 @@ START_TEST(who_may_commit)
     enter(&a);
     ck_assert_int_eq(commit("g", "t", a.id, a.generation, 8), 0);
     records = world.record_count;
-    ck_assert_int_eq(commit("g", "t", "", -1, 8), 25);
+    ck_assert_int_eq(offset_commit(&world, "g", "t", 0), 25);
     ck_assert_int_eq(commit("g", "t", a.id, a.generation + 1, 8), 22);
     ck_assert_int_eq(commit("g", "t", a.id, a.generation - 1, 8), 22);
     ck_assert_int_eq(commit("g", "t", "nobody", a.generation, 8), 25);
     ck_assert_uint_eq(world.record_count, records);
     (void)client_leave(&world, &a, 0);
     ck_assert_int_eq(commit("g", "t", a.id, a.generation, 8), 25);
-    ck_assert_int_eq(commit("g", "t", "", -1, 8), 0);
+    ck_assert_int_eq(offset_commit(&world, "g", "t", 0), 0);
     world_close(&world);
 }
 END_TEST
@@ -163,29 +118,24 @@ START_TEST(what_may_be_deleted)
     struct classic_client a = {.label = "a"};
 
     begin();
-    enter(&a);
-    ck_assert_int_eq(commit("g", "t", a.id, a.generation, 8), 0);
-    ck_assert_int_eq(commit("g", "u", a.id, a.generation, 8), 0);
+    enter_with_offsets(&a);
     ck_assert_int_eq(delete_offset("t"), 86);
     ck_assert_int_eq(delete_offset("u"), 0);
-    ck_assert_int_eq(delete_group(), 68);
+    ck_assert_int_eq(delete_group("g"), 68);
     (void)client_leave(&world, &a, 0);
     ck_assert_int_eq(delete_offset("t"), 0);
-    ck_assert_int_eq(delete_offset_of("g", "t", 2), 3); /* it has two */
-    ck_assert_int_eq(delete_offset_of("g", "t", -1), 3);
-    ck_assert_int_eq(delete_offset_of("none", "t", 0), 69);
-    ck_assert_int_eq(commit("", "t", "", -1, 8), 0);
-    ck_assert_int_eq(delete_offset_of("", "t", 0), 24);
-    ck_assert_int_eq(
-        ((const struct deletable_group_result *)world_ask(&world, "d", ASK_DELETE_GROUP, 2, "", NULL)->response)
-            ->error_code,
-        0);
-    ck_assert_int_eq(commit("g", "t", "", -1, 8), 0);
-    ck_assert_int_eq(delete_group(), 0);
+    ck_assert_int_eq(offset_delete(&world, "g", "t", 2), 3); /* it has two */
+    ck_assert_int_eq(offset_delete(&world, "g", "t", -1), 3);
+    ck_assert_int_eq(offset_delete(&world, "none", "t", 0), 69);
+    ck_assert_int_eq(offset_commit(&world, "", "t", 0), 0);
+    ck_assert_int_eq(offset_delete(&world, "", "t", 0), 24);
+    ck_assert_int_eq(delete_group(""), 0);
+    ck_assert_int_eq(offset_commit(&world, "g", "t", 0), 0);
+    ck_assert_int_eq(delete_group("g"), 0);
     ck_assert_uint_eq(groups_count(world.groups), 0);
     world_restart(&world);
     ck_assert_uint_eq(groups_count(world.groups), 0);
-    ck_assert_int_eq(delete_group(), 69);
+    ck_assert_int_eq(delete_group("g"), 69);
     world_close(&world);
 }
 END_TEST
@@ -199,9 +149,7 @@ START_TEST(what_may_be_deleted_in_a_rebalance)
     struct world_call *call = NULL;
 
     begin();
-    enter(&a);
-    ck_assert_int_eq(commit("g", "t", a.id, a.generation, 8), 0);
-    ck_assert_int_eq(commit("g", "u", a.id, a.generation, 8), 0);
+    enter_with_offsets(&a);
     call = join(&b, 'u');
     (void)client_leave(&world, &a, 0); /* b is the only one then, and has a generation */
     client_learn(&b, call);
@@ -249,7 +197,7 @@ START_TEST(what_may_be_deleted_before_the_first_generation)
     struct world_call *call = NULL;
 
     begin();
-    ck_assert_int_eq(commit("g", "u", "", -1, 8), 0);
+    ck_assert_int_eq(offset_commit(&world, "g", "u", 0), 0);
     call = join(&a, 't');
     ck_assert_int_eq(delete_offset("u"), 86);
     world_advance(&world, 3000);
@@ -279,9 +227,7 @@ START_TEST(age_in_a_group_with_members)
 
     begin();
     world.settings.offsets_retention_ms = (int64_t)DAY_MS * 7;
-    enter(&a);
-    ck_assert_int_eq(commit("g", "t", a.id, a.generation, 8), 0);
-    ck_assert_int_eq(commit("g", "u", a.id, a.generation, 8), 0);
+    enter_with_offsets(&a);
     for (int beat = 0; beat < 10 * 24 * 60 / 29; beat++) { /* within the longest session there is */
         ck_assert_int_eq(client_error(client_beat(&world, &a)), 0);
         world_advance(&world, 29 * 60 * 1000);
@@ -319,7 +265,7 @@ START_TEST(what_an_earlier_epoch_may_commit)
     ck_assert_int_eq(commit("g", "t", "a", epoch, 9), 0);
     ck_assert_int_eq(commit("g", "t", "a", given, 9), 0);
     ck_assert_int_eq(commit("g", "t", "a", given - 1, 9), err_wire(ERR_STALE_MEMBER_EPOCH));
-    ck_assert_int_eq(commit_at("g", "t", 1, "a", given, 9), err_wire(ERR_STALE_MEMBER_EPOCH));
+    ck_assert_int_eq(offset_commit_as(&world, "g", "t", 1, "a", given, 9), err_wire(ERR_STALE_MEMBER_EPOCH));
     ck_assert_int_eq(commit("g", "t", "a", epoch + 1, 9), err_wire(ERR_STALE_MEMBER_EPOCH));
     world_close(&world);
 }
@@ -333,8 +279,7 @@ START_TEST(a_batch_to_the_byte)
     begin();
     for (; world.record_count == 0; room++) {
         world.batch_room = room;
-        (void)commit("g", "t", "", -1, 8);
-        commit_count = 0;
+        (void)offset_commit(&world, "g", "t", 0);
     }
     ck_assert_uint_eq(world.batch_used, world.batch_room);
     world_close(&world);

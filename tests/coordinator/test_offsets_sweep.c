@@ -8,10 +8,10 @@
 #include "coordinator/consumer_beats.h"
 #include "coordinator/group.h"
 #include "coordinator/group_world.h"
+#include "coordinator/offset_asks.h"
 #include "partition/run_tests.h"
 #include "protocol/gen/delete_groups.h"
 #include "protocol/gen/offset_commit.h"
-#include "protocol/gen/offset_delete.h"
 
 enum { PARTITIONS = 3000, IN_STEP = 1024, RETENTION_MS = 1000, CHECK_MS = 10000, STEPS_MAX = 100 };
 
@@ -47,6 +47,25 @@ static struct world_call *commit_all(const char *group, const char *name)
         partitions[i].committed_metadata = BYTES_LITERAL("");
     }
     return world_ask(&world, "c", ASK_OFFSET_COMMIT, 8, group, &request);
+}
+
+static void commit_one(const char *group, const char *name, int32_t partition)
+{
+    ck_assert_int_eq(offset_commit(&world, group, name, partition), 0);
+}
+
+static struct world_call *ask_to_delete(const char *group)
+{
+    return world_ask(&world, "admin", ASK_DELETE_GROUP, 2, group, NULL);
+}
+
+/* A step a millisecond, until the deletion is answered: with which code. */
+static int16_t deletion(const struct world_call *call)
+{
+    for (int i = 0; i < STEPS_MAX && !call->answered; i++)
+        world_advance(&world, 1);
+    ck_assert(call->answered);
+    return ((const struct deletable_group_result *)call->response)->error_code;
 }
 
 /* A step a millisecond, until nothing is written any more: how many. */
@@ -111,13 +130,10 @@ START_TEST(groups_in_pieces)
     world.settings.offsets_retention_ms = INT64_MAX;
     (void)commit_all("g", "t");
     (void)commit_all("h", "u");
-    call = world_ask(&world, "admin", ASK_DELETE_GROUP, 2, "g", NULL);
+    call = ask_to_delete("g");
     ck_assert(!call->answered);
     world_topic(&world, "u", 0);
-    for (int i = 0; i < STEPS_MAX && !call->answered; i++)
-        world_advance(&world, 1);
-    ck_assert(call->answered);
-    ck_assert_int_eq(((struct deletable_group_result *)call->response)->error_code, 0);
+    ck_assert_int_eq(deletion(call), 0);
     world_advance(&world, CHECK_MS);
     ck_assert_uint_eq(groups_count(world.groups), 0);
     world_close(&world);
@@ -157,34 +173,15 @@ START_TEST(a_group_behind_its_offsets)
 {
     for (size_t room = 100; room < 600; room++) {
         struct classic_client client = {.label = "m", .group = "g", .version = 3};
-        struct offset_commit_request_partition partition;
-        struct offset_commit_request_topic topic;
-        struct offset_commit_request request;
-        struct world_call *call = NULL;
 
         begin();
-        offset_commit_request_init(&request);
-        offset_commit_request_topic_init(&topic);
-        offset_commit_request_partition_init(&partition);
-        partition.committed_metadata = BYTES_LITERAL("");
-        topic.name = BYTES_LITERAL("t");
-        topic.partitions = &partition;
-        topic.partitions_count = 1;
-        request.topics = &topic;
-        request.topics_count = 1;
-        for (int32_t i = 0; i < 5; i++) {
-            partition.partition_index = i;
-            (void)world_ask(&world, "c", ASK_OFFSET_COMMIT, 8, "g", &request);
-        }
+        for (int32_t i = 0; i < 5; i++)
+            commit_one("g", "t", i);
         world.settings.offsets_retention_ms = INT64_MAX;
         (void)client_enter(&world, &client);
         world_advance(&world, 60000);
         world.batch_room = room;
-        call = world_ask(&world, "admin", ASK_DELETE_GROUP, 2, "g", NULL);
-        for (int i = 0; i < STEPS_MAX && !call->answered; i++)
-            world_advance(&world, 1);
-        ck_assert(call->answered);
-        ck_assert_int_eq(((struct deletable_group_result *)call->response)->error_code, 0);
+        ck_assert_int_eq(deletion(ask_to_delete("g")), 0);
         ck_assert_uint_eq(groups_count(world.groups), 0);
         world_close(&world);
     }
@@ -203,7 +200,7 @@ START_TEST(who_comes_meanwhile)
     begin();
     world.settings.offsets_retention_ms = INT64_MAX;
     (void)commit_all("g", "t");
-    call = world_ask(&world, "admin", ASK_DELETE_GROUP, 2, "g", NULL);
+    call = ask_to_delete("g");
     ck_assert(!call->answered);
     came[0] = client_join(&world, &client);
     came[1] = BEAT(&world, .member = "n", .epoch = 0, .topics = "t");
@@ -212,10 +209,7 @@ START_TEST(who_comes_meanwhile)
         ck_assert(came[i]->answered);
         ck_assert_int_eq(came[i]->op.op.err, ERR_COORDINATOR_LOAD_IN_PROGRESS);
     }
-    for (int i = 0; i < STEPS_MAX && !call->answered; i++)
-        world_advance(&world, 1);
-    ck_assert(call->answered);
-    ck_assert_int_eq(((struct deletable_group_result *)call->response)->error_code, 0);
+    ck_assert_int_eq(deletion(call), 0);
     ck_assert_uint_eq(groups_count(world.groups), 0);
     committed = commit_all("g", "t")->response;
     ck_assert_int_eq(committed->topics[0].partitions[0].error_code, 0);
@@ -228,71 +222,23 @@ enum { ID_CHARS = 400, SMALL_ROOM = 300 };
 
 static char long_id[ID_CHARS + 1];
 
-static void commit_one(const char *group, const char *name, int32_t partition)
-{
-    const struct offset_commit_response *out = NULL;
-    struct world_call *call = NULL;
-    struct offset_commit_request_partition at;
-    struct offset_commit_request_topic topic;
-    struct offset_commit_request request;
-
-    offset_commit_request_init(&request);
-    offset_commit_request_topic_init(&topic);
-    offset_commit_request_partition_init(&at);
-    at.partition_index = partition;
-    at.committed_metadata = BYTES_LITERAL("");
-    topic.name = bytes_of_text(name);
-    topic.partitions = &at;
-    topic.partitions_count = 1;
-    request.topics = &topic;
-    request.topics_count = 1;
-    call = world_ask(&world, "c", ASK_OFFSET_COMMIT, 8, group, &request);
-    ck_assert_int_eq(call->op.op.err, ERR_OK);
-    out = call->response;
-    ck_assert_int_eq(out->topics[0].partitions[0].error_code, 0);
-}
-
-static void delete_offset(const char *group, const char *name)
-{
-    struct offset_delete_request_partition at = {.partition_index = 0};
-    struct offset_delete_request_topic topic;
-    struct offset_delete_request request;
-
-    offset_delete_request_init(&request);
-    offset_delete_request_topic_init(&topic);
-    topic.name = bytes_of_text(name);
-    topic.partitions = &at;
-    topic.partitions_count = 1;
-    request.topics = &topic;
-    request.topics_count = 1;
-    (void)world_ask(&world, "admin", ASK_OFFSET_DELETE, 0, group, &request);
-}
-
 /* Rule: what no step has room for is refused at once, and stays; it can be deleted when there is room again. */
 START_TEST(a_deletion_that_fits_no_batch)
 {
-    struct world_call *call = NULL;
-
     memset(long_id, 'g', ID_CHARS);
     for (int with_offset = 0; with_offset < 2; with_offset++) {
         begin();
         world.settings.offsets_retention_ms = INT64_MAX;
         commit_one(long_id, "t", 0);
         if (!with_offset)
-            delete_offset(long_id, "t");
+            ck_assert_int_eq(offset_delete(&world, long_id, "t", 0), 0);
         world.batch_room = SMALL_ROOM;
-        call = world_ask(&world, "admin", ASK_DELETE_GROUP, 2, long_id, NULL);
+        ck_assert_int_eq(deletion(ask_to_delete(long_id)), err_wire(ERR_UNKNOWN_SERVER_ERROR));
         world_advance(&world, STEPS_MAX);
-        ck_assert(call->answered);
-        ck_assert_int_eq(((struct deletable_group_result *)call->response)->error_code,
-                         err_wire(ERR_UNKNOWN_SERVER_ERROR));
         ck_assert_uint_eq(groups_count(world.groups), 1);
         world.batch_room = 2 * ID_CHARS;
         commit_one(long_id, "t", 1); /* it is no longer on its way out */
-        call = world_ask(&world, "admin", ASK_DELETE_GROUP, 2, long_id, NULL);
-        world_advance(&world, STEPS_MAX);
-        ck_assert(call->answered);
-        ck_assert_int_eq(((struct deletable_group_result *)call->response)->error_code, 0);
+        ck_assert_int_eq(deletion(ask_to_delete(long_id)), 0);
         ck_assert_uint_eq(groups_count(world.groups), 0);
         world_close(&world);
     }
@@ -307,7 +253,7 @@ START_TEST(a_refused_deletion_is_over)
     world.settings.offsets_retention_ms = 10 * (int64_t)CHECK_MS;
     commit_one(long_id, "t", 0);
     world.batch_room = SMALL_ROOM;
-    (void)world_ask(&world, "admin", ASK_DELETE_GROUP, 2, long_id, NULL);
+    (void)ask_to_delete(long_id);
     world.batch_room = 2 * ID_CHARS;
     world_advance(&world, 9 * (int64_t)CHECK_MS);
     ck_assert_uint_eq(groups_count(world.groups), 1);
@@ -339,7 +285,6 @@ START_TEST(a_deletion_is_all_or_nothing)
     static char wide[NAME_CHARS + 1]; /* its tombstone fits no step */
 
     for (int last = 0; last < 2; last++) {
-        struct world_call *call = NULL;
         uint32_t records = 0;
 
         begin();
@@ -352,17 +297,11 @@ START_TEST(a_deletion_is_all_or_nothing)
         commit_one("g", wide, 0);
         records = world.record_count;
         world.batch_room = ROOM;
-        call = world_ask(&world, "admin", ASK_DELETE_GROUP, 2, "g", NULL);
+        ck_assert_int_eq(deletion(ask_to_delete("g")), err_wire(ERR_UNKNOWN_SERVER_ERROR));
         world_advance(&world, STEPS_MAX);
-        ck_assert(call->answered);
-        ck_assert_int_eq(((struct deletable_group_result *)call->response)->error_code,
-                         err_wire(ERR_UNKNOWN_SERVER_ERROR));
         ck_assert_uint_eq(world.record_count, records);
         world.batch_room = 2 * NAME_CHARS;
-        call = world_ask(&world, "admin", ASK_DELETE_GROUP, 2, "g", NULL);
-        world_advance(&world, STEPS_MAX);
-        ck_assert(call->answered);
-        ck_assert_int_eq(((struct deletable_group_result *)call->response)->error_code, 0);
+        ck_assert_int_eq(deletion(ask_to_delete("g")), 0);
         ck_assert_uint_eq(groups_count(world.groups), 0);
         world_close(&world);
     }
@@ -378,11 +317,10 @@ START_TEST(a_pass_by_what_is_being_deleted)
     (void)commit_all("first", "t");
     (void)commit_all("second", "t");
     world_advance(&world, CHECK_MS); /* a piece of the first one has gone by its age */
-    call = world_ask(&world, "admin", ASK_DELETE_GROUP, 2, "second", NULL);
+    call = ask_to_delete("second");
     ck_assert(!call->answered);
-    world_advance(&world, STEPS_MAX);
-    ck_assert(call->answered);
-    ck_assert_int_eq(((struct deletable_group_result *)call->response)->error_code, 0);
+    ck_assert_int_eq(deletion(call), 0);
+    world_advance(&world, STEPS_MAX); /* the rest of the first */
     ck_assert_uint_eq(groups_count(world.groups), 0);
     world_close(&world);
 }
@@ -425,12 +363,12 @@ START_TEST(a_sweep_in_a_step_that_others_fill)
         begin();
         world.settings.offsets_retention_ms = INT64_MAX;
         commit_one("e", "t", 0);
-        delete_offset("e", "t");
+        ck_assert_int_eq(offset_delete(&world, "e", "t", 0), 0);
         for (int32_t i = 0; i < offsets; i++)
             commit_one("g", "t", i);
         world_advance(&world, CHECK_MS - 1);
         world.batch_room = 500; /* some eight tombstones */
-        call = world_ask(&world, "admin", ASK_DELETE_GROUP, 2, "g", NULL);
+        call = ask_to_delete("g");
         for (int i = 0; i < 10; i++)
             world_advance(&world, 1);
         ck_assert(call->answered);

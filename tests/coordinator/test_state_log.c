@@ -605,9 +605,10 @@ START_TEST(who_slept_hears_everybody_first)
 }
 END_TEST
 
-/* A state that is due once, and notes when it had its tick. */
+/* A state that is due once, or again in the very next turn, for ever, and notes when it had its tick. */
 struct alarm {
     struct state_log *log;
+    bool restless;
     int64_t due_ns, ticked_ns;
 };
 
@@ -648,22 +649,42 @@ static void alarm_tick(void *state, struct step *step)
     struct alarm *alarm = state;
 
     ck_assert_int_le(alarm->due_ns, step->now_ns);
-    alarm->due_ns = INT64_MAX;
+    alarm->due_ns = alarm->restless ? step->now_ns + 1 : INT64_MAX;
     alarm->ticked_ns = step->now_ns;
+}
+
+static const struct state_kind alarm_kind = {
+    .name = "alarm",
+    .make = alarm_make,
+    .free = alarm_free,
+    .replay = alarm_replay,
+    .loaded = alarm_step,
+    .unload = alarm_unload,
+    .due_ns = alarm_due_ns,
+    .tick = alarm_tick,
+};
+
+static void open_alarms(struct alarm *alarms, int count, struct alarm as)
+{
+    for (int i = 0; i < count; i++) {
+        alarms[i] = as;
+        ck_assert_int_eq(state_log_new(&logs, &alarm_kind, &alarms[i], partition, &alarms[i].log), ERR_OK);
+    }
+}
+
+static void close_alarms(const struct alarm *alarms, int count)
+{
+    for (int i = 0; i < count; i++) {
+        closed = false;
+        state_log_close(alarms[i].log, ERR_NOT_COORDINATOR, is_closed, NULL);
+        world_run(&world, &closed);
+    }
 }
 
 /* Rule: of the logs of one loop one has its tick in a turn; the others come with the next turns, each once. */
 START_TEST(ticks_take_turns)
 {
     enum { ALARMS = 50 };
-    static const struct state_kind kind = {.name = "alarm",
-                                           .make = alarm_make,
-                                           .free = alarm_free,
-                                           .replay = alarm_replay,
-                                           .loaded = alarm_step,
-                                           .unload = alarm_unload,
-                                           .due_ns = alarm_due_ns,
-                                           .tick = alarm_tick};
     static struct alarm alarms[ALARMS];
     int64_t due_ns = 0;
 
@@ -671,10 +692,7 @@ START_TEST(ticks_take_turns)
     open_all();
     run_until_active();
     due_ns = world.sim.mono_ns + INT64_C(1000000000);
-    for (int i = 0; i < ALARMS; i++) {
-        alarms[i] = (struct alarm){.due_ns = due_ns};
-        ck_assert_int_eq(state_log_new(&logs, &kind, &alarms[i], partition, &alarms[i].log), ERR_OK);
-    }
+    open_alarms(alarms, ALARMS, (struct alarm){.due_ns = due_ns});
     world_pass(&world, INT64_C(999000000));
     for (int i = 0; i < ALARMS; i++)
         ck_assert_int_eq(state_log_check(alarms[i].log), ERR_OK);
@@ -684,11 +702,7 @@ START_TEST(ticks_take_turns)
         for (int j = 0; j < i; j++)
             ck_assert_int_ne(alarms[i].ticked_ns, alarms[j].ticked_ns);
     }
-    for (int i = 0; i < ALARMS; i++) {
-        closed = false;
-        state_log_close(alarms[i].log, ERR_NOT_COORDINATOR, is_closed, NULL);
-        world_run(&world, &closed);
-    }
+    close_alarms(alarms, ALARMS);
     end();
 }
 END_TEST
@@ -757,13 +771,6 @@ static void turn(int64_t now_ns)
     turning.firing_ns = INT64_MIN;
 }
 
-/* A state that is due again in the very next turn, for ever. */
-static void restless_tick(void *state, struct step *step)
-{
-    alarm_tick(state, step);
-    ((struct alarm *)state)->due_ns = step->now_ns + 1;
-}
-
 /* Rule: who is due again at once, as while expressions are resolved or groups are listed, comes behind whoever waits,
  * whether it is asked in each turn besides or not. */
 START_TEST(nobody_is_kept_from_a_turn)
@@ -774,14 +781,6 @@ START_TEST(nobody_is_kept_from_a_turn)
                                         .timer_start = turning_start,
                                         .timer_stop = turning_stop,
                                         .now_ns = turning_now_ns};
-    static const struct state_kind kind = {.name = "restless",
-                                           .make = alarm_make,
-                                           .free = alarm_free,
-                                           .replay = alarm_replay,
-                                           .loaded = alarm_step,
-                                           .unload = alarm_unload,
-                                           .due_ns = alarm_due_ns,
-                                           .tick = restless_tick};
     enum { RESTLESS = 3, TURNS = 3 * RESTLESS };
     static struct alarm restless[RESTLESS];
     int64_t now_ns = 0;
@@ -793,10 +792,7 @@ START_TEST(nobody_is_kept_from_a_turn)
     logs.loop = &turning.loop;
     open_all();
     run_until_active();
-    for (int i = 0; i < RESTLESS; i++) {
-        restless[i] = (struct alarm){.due_ns = INT64_MAX};
-        ck_assert_int_eq(state_log_new(&logs, &kind, &restless[i], partition, &restless[i].log), ERR_OK);
-    }
+    open_alarms(restless, RESTLESS, (struct alarm){.due_ns = INT64_MAX, .restless = true});
     world_pass(&world, 999 * 1000000);
     now_ns = turning.now_ns = world.sim.mono_ns;
     for (int i = 0; i < RESTLESS; i++) {
@@ -812,12 +808,9 @@ START_TEST(nobody_is_kept_from_a_turn)
         turn(now_ns);
     }
     ck_assert_uint_eq(toy->ticks, 1);
-    for (int i = 0; i < RESTLESS; i++) {
+    for (int i = 0; i < RESTLESS; i++)
         ck_assert_int_ge(restless[i].ticked_ns, now_ns - 4 * 5000);
-        closed = false;
-        state_log_close(restless[i].log, ERR_NOT_COORDINATOR, is_closed, NULL);
-        world_run(&world, &closed);
-    }
+    close_alarms(restless, RESTLESS);
     end();
     timer_heap_deinit(&turning.heap);
 }
