@@ -48,6 +48,15 @@ static inline bool byte_is_space(uint8_t byte)
     return byte == ' ' || (byte >= '\t' && byte <= '\r');
 }
 
+/* What a hexadecimal digit stands for; -1: it is none (nor is -1, which may come for an end). */
+static inline int byte_hex_digit(int byte)
+{
+    return byte >= '0' && byte <= '9'   ? byte - '0'
+           : byte >= 'a' && byte <= 'f' ? byte - 'a' + 10
+           : byte >= 'A' && byte <= 'F' ? byte - 'A' + 10
+                                        : -1;
+}
+
 /* Without the space around it. */
 static inline struct bytes bytes_trim(struct bytes text)
 {

@@ -209,17 +209,6 @@ static void skip_to_end_of_line(struct reader *reader)
         reader->at++;
 }
 
-static int hex_digit(uint8_t c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 /* \uXXXX as UTF-8; false when the digits are not there. */
 static bool read_unicode(struct reader *reader, uint8_t **to)
 {
@@ -228,7 +217,7 @@ static bool read_unicode(struct reader *reader, uint8_t **to)
     if (reader->end - reader->at < 4)
         return false;
     for (int i = 0; i < 4; i++) {
-        int digit = hex_digit(reader->at[i]);
+        int digit = byte_hex_digit(reader->at[i]);
 
         if (digit < 0)
             return false;

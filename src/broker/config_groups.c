@@ -101,17 +101,6 @@ static bool outlives_a_heartbeat(const struct config *config, const struct confi
     return false;
 }
 
-static bool list_has(const char *list, struct bytes word)
-{
-    struct bytes rest = bytes_of_text(list);
-    struct bytes item;
-
-    while (config_list_next(&rest, &item))
-        if (bytes_equal(item, word))
-            return true;
-    return false;
-}
-
 bool config_groups_assignors(const struct config *config, enum group_assignor found[ASSIGNOR_COUNT], uint32_t *count)
 {
     struct bytes rest = bytes_of_text(config_text(config, CONFIG_GROUP_CONSUMER_ASSIGNORS));
@@ -154,7 +143,8 @@ enum err config_groups_check(const struct config *config, const struct config_re
                            config_text(config, CONFIG_GROUP_CONSUMER_ASSIGNORS));
         err = ERR_USAGE;
     }
-    if (!list_has(config_text(config, CONFIG_GROUP_COORDINATOR_REBALANCE_PROTOCOLS), BYTES_LITERAL("classic"))) {
+    if (!config_list_has(bytes_of_text(config_text(config, CONFIG_GROUP_COORDINATOR_REBALANCE_PROTOCOLS)),
+                         BYTES_LITERAL("classic"))) {
         config_report_line(report, true, "%s=%s is not accepted: the classic protocol cannot be disabled",
                            config_key(CONFIG_GROUP_COORDINATOR_REBALANCE_PROTOCOLS)->name,
                            config_text(config, CONFIG_GROUP_COORDINATOR_REBALANCE_PROTOCOLS));

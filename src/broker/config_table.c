@@ -262,6 +262,16 @@ bool config_list_next(struct bytes *rest, struct bytes *item)
     return false;
 }
 
+bool config_list_has(struct bytes list, struct bytes word)
+{
+    struct bytes item;
+
+    while (config_list_next(&list, &item))
+        if (bytes_equal(item, word))
+            return true;
+    return false;
+}
+
 static bool same_word(struct bytes word, const char *text, bool any_case)
 {
     if (word.size != strlen(text))

@@ -113,5 +113,7 @@ MUST_CHECK enum err config_check(enum config_id id, struct bytes text, struct co
 /* The next item of a comma-separated list, white space around it left out; false behind the last. rest: what is still
  * to come, at first the whole text. Empty items are skipped. */
 bool config_list_next(struct bytes *rest, struct bytes *item);
+/* Whether the word is one of the items, as it is written. */
+bool config_list_has(struct bytes list, struct bytes word);
 
 #endif

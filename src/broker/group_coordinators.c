@@ -81,19 +81,6 @@ static const struct state_kind group_kind = {
 
 /* --- settings --- */
 
-static bool list_has(const struct broker *broker, enum config_id id, const char *word)
-{
-    const char *text = config_text(broker->config, id);
-    struct bytes rest = bytes_of_text(text == NULL ? "" : text);
-    struct bytes item;
-
-    while (config_list_next(&rest, &item))
-        if (bytes_equal(item, bytes_of_text(word)))
-            return true;
-    return false;
-}
-
-/* config_groups_check has found them to be those that there are. */
 static enum group_migration migration_of(const struct broker *broker)
 {
     const char *text = config_text(broker->config, CONFIG_GROUP_CONSUMER_MIGRATION_POLICY);
@@ -124,6 +111,7 @@ void group_coordinators_configure(struct shard *shard)
     const struct broker *broker = shard->broker;
     const struct config *config = broker->config;
     struct group_settings *settings = &shard->groups.settings;
+    struct bytes protocols = bytes_of_text(config_text(config, CONFIG_GROUP_COORDINATOR_REBALANCE_PROTOCOLS));
 
     *settings = (struct group_settings){
         .initial_rebalance_delay_ms = config_int(config, CONFIG_GROUP_INITIAL_REBALANCE_DELAY_MS),
@@ -146,9 +134,9 @@ void group_coordinators_configure(struct shard *shard)
     };
     if (settings->offsets_check_ms > GROUP_OFFSETS_CHECK_MS_MAX)
         settings->offsets_check_ms = GROUP_OFFSETS_CHECK_MS_MAX;
+    /* config_groups_check has found them to be those that there are. */
     (void)config_groups_assignors(config, settings->consumer_assignors, &settings->consumer_assignor_count);
-    settings->consumer_enabled = list_has(broker, CONFIG_GROUP_COORDINATOR_REBALANCE_PROTOCOLS, "consumer") &&
-                                 shard->image != NULL &&
+    settings->consumer_enabled = config_list_has(protocols, BYTES_LITERAL("consumer")) && shard->image != NULL &&
                                  image_feature(shard->image, BYTES_LITERAL("group.version")) > 0;
 }
 

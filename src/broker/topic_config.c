@@ -261,16 +261,6 @@ static enum log_compression compression_of(struct bytes text)
     return LOG_COMPRESSION_PRODUCER;
 }
 
-static bool list_has(struct bytes list, const char *word)
-{
-    struct bytes item;
-
-    while (config_list_next(&list, &item))
-        if (bytes_equal(item, bytes_of_text(word)))
-            return true;
-    return false;
-}
-
 void topic_config_resolve(const struct config *config, const struct image *image, int32_t node_id,
                           const struct image_configs *own, bool internal, struct log_config *log_config)
 {
@@ -304,8 +294,8 @@ void topic_config_resolve(const struct config *config, const struct image *image
     (void)NUMBER(CONFIG_TOPIC_COMPRESSION_TYPE);
     log_config->compression = compression_of(text);
     (void)NUMBER(CONFIG_TOPIC_CLEANUP_POLICY);
-    log_config->cleanup_delete = list_has(text, "delete");
-    log_config->cleanup_compact = list_has(text, "compact");
+    log_config->cleanup_delete = config_list_has(text, BYTES_LITERAL("delete"));
+    log_config->cleanup_compact = config_list_has(text, BYTES_LITERAL("compact"));
 #undef NUMBER
     /* KIP-354: what is to be compacted by then must not lie in the active segment. */
     if (log_config->cleanup_compact && log_config->max_compaction_lag_ms < log_config->segment_ms)

@@ -29,11 +29,6 @@ static bool is_octal(int c)
     return c >= '0' && c <= '7';
 }
 
-static int hex_of(int c)
-{
-    return re2_is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 void re2_fail(struct re2_reader *reader, const char *why)
 {
     if (reader->why == NULL)
@@ -69,16 +64,16 @@ static uint32_t hex_escape(struct re2_reader *reader) /* behind \x */
     size_t at = 1;
 
     if (re2_peek(reader, 0) != '{') {
-        if (hex_of(re2_peek(reader, 0)) < 0 || hex_of(re2_peek(reader, 1)) < 0) {
+        if (byte_hex_digit(re2_peek(reader, 0)) < 0 || byte_hex_digit(re2_peek(reader, 1)) < 0) {
             re2_fail(reader, BAD_ESCAPE);
             return 0;
         }
-        code = (uint32_t)(hex_of(re2_peek(reader, 0)) * 16 + hex_of(re2_peek(reader, 1)));
+        code = (uint32_t)(byte_hex_digit(re2_peek(reader, 0)) * 16 + byte_hex_digit(re2_peek(reader, 1)));
         reader->at += 2;
         return code;
     }
-    for (; hex_of(re2_peek(reader, at)) >= 0 && code <= CHAR_SET_CODE_MAX; at++)
-        code = code * 16 + (uint32_t)hex_of(re2_peek(reader, at));
+    for (; byte_hex_digit(re2_peek(reader, at)) >= 0 && code <= CHAR_SET_CODE_MAX; at++)
+        code = code * 16 + (uint32_t)byte_hex_digit(re2_peek(reader, at));
     if (at == 1 || re2_peek(reader, at) != '}' || code > CHAR_SET_CODE_MAX) {
         re2_fail(reader, BAD_ESCAPE);
         return 0;

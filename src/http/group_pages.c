@@ -13,14 +13,6 @@ struct page {
 
 /* ---- paths ---- */
 
-static int hex_digit(uint8_t byte)
-{
-    if (byte >= '0' && byte <= '9')
-        return byte - '0';
-    byte |= 0x20;
-    return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
-}
-
 /* %2F and its like; false: that is none. */
 static bool unescape(struct bytes from, uint8_t *to, struct bytes *text)
 {
@@ -31,9 +23,9 @@ static bool unescape(struct bytes from, uint8_t *to, struct bytes *text)
             to[size++] = from.data[i];
             continue;
         }
-        if (i + 2 >= from.size || hex_digit(from.data[i + 1]) < 0 || hex_digit(from.data[i + 2]) < 0)
+        if (i + 2 >= from.size || byte_hex_digit(from.data[i + 1]) < 0 || byte_hex_digit(from.data[i + 2]) < 0)
             return false;
-        to[size++] = (uint8_t)(hex_digit(from.data[i + 1]) * 16 + hex_digit(from.data[i + 2]));
+        to[size++] = (uint8_t)(byte_hex_digit(from.data[i + 1]) * 16 + byte_hex_digit(from.data[i + 2]));
         i += 2;
     }
     *text = bytes_of(to, size);
