@@ -47,6 +47,8 @@ static inline uint32_t assign_partition_count(const struct assign_input *input)
     return input->first[input->topic_count];
 }
 
+/* Whether all members subscribe to the same topics. */
+bool assign_is_same_for_all(const struct assign_input *input);
 /* owner: out, of each partition. ERR_NOMEM. */
 MUST_CHECK enum err assign_range(const struct assign_input *input, uint32_t *owner);
 MUST_CHECK enum err assign_uniform(const struct assign_input *input, uint32_t *owner);

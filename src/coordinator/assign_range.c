@@ -54,28 +54,23 @@ static int by_size(const void *a, const void *b)
     return (left->topic > right->topic) - (left->topic < right->topic);
 }
 
-/* Some partitions lie nearer to some members than others; and all subscribe to the same, so that what is divided by
- * racks still gives one member the same partition of each topic of one size. */
+/* Members are in different racks; and all subscribe to the same, so that what is divided by racks still gives one
+ * member the same partition of each topic of one size. */
 static bool racks_matter(const struct assign_input *input)
 {
-    const struct assign_member *first = input->members;
-    bool members_differ = false;
-    bool partitions_differ = false;
+    bool differ = false;
 
-    if (input->rack_bits == NULL || input->member_count == 0)
-        return false;
-    for (uint32_t i = 0; i < input->member_count; i++) {
-        const struct assign_member *member = &input->members[i];
+    for (uint32_t i = 1; i < input->member_count; i++)
+        differ |= input->members[i].rack_bit != input->members[0].rack_bit;
+    return differ && input->rack_bits != NULL && assign_is_same_for_all(input);
+}
 
-        if (member->topic_count != first->topic_count ||
-            (member->topic_count > 0 &&
-             memcmp(member->topics, first->topics, member->topic_count * sizeof(*member->topics)) != 0))
+static bool are_alike(const uint64_t *near, uint32_t partitions)
+{
+    for (uint32_t i = 1; i < partitions; i++)
+        if (near[i] != near[0])
             return false;
-        members_differ |= member->rack_bit != 0;
-    }
-    for (uint32_t i = 1; i < assign_partition_count(input); i++)
-        partitions_differ |= input->rack_bits[i] != input->rack_bits[0];
-    return members_differ && partitions_differ;
+    return true;
 }
 
 /* Of topics of one size, of whose n-th partitions all have a replica in near[n]: who gets each, as many as without
@@ -130,6 +125,8 @@ static enum err divide_all_by_racks(const struct assign_input *input, uint32_t *
         for (end = from; end < count && sized[end].partitions == partitions; end++)
             for (uint32_t i = 0; i < partitions; i++)
                 near[i] &= input->rack_bits[input->first[sized[end].topic] + i];
+        if (are_alike(near, partitions)) /* nothing is nearer than something else: in order, as without racks */
+            memset(near, 0, partitions * sizeof(*near));
         divide_by_racks(input, near, partitions, quotas, made);
         for (uint32_t i = from; i < end; i++)
             memcpy(owner + input->first[sized[i].topic], made, partitions * sizeof(*owner));

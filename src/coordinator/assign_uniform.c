@@ -11,7 +11,7 @@ static bool is_near(const struct assign_input *input, uint32_t partition, uint32
     return input->rack_bits != NULL && (input->rack_bits[partition] & input->members[member].rack_bit) != 0;
 }
 
-static bool is_same_for_all(const struct assign_input *input)
+bool assign_is_same_for_all(const struct assign_input *input)
 {
     const struct assign_member *first = input->members;
 
@@ -394,7 +394,7 @@ enum err assign_uniform(const struct assign_input *input, uint32_t *owner)
         owner[i] = ASSIGN_NOBODY;
     if (input->member_count == 0)
         return ERR_OK;
-    if (is_same_for_all(input) && input->members[0].topic_count == input->topic_count)
+    if (assign_is_same_for_all(input) && input->members[0].topic_count == input->topic_count)
         return assign_same(input, owner);
     return assign_different(input, owner);
 }

@@ -143,6 +143,19 @@ START_TEST(range_prefers_racks)
     ck_assert_int_eq(assign_range(&room.input, room.owner), ERR_OK);
     for (uint32_t i = 0; i < 12; i++)
         ck_assert_uint_eq(room.owner[i], 2 - i % 3);
+    /* Where all are in one rack, or all of one size lies alike, nothing is nearer to one than to another. */
+    for (uint32_t i = 0; i < 3; i++)
+        room.members[i].rack_bit = 1;
+    ck_assert_int_eq(assign_range(&room.input, room.owner), ERR_OK);
+    for (uint32_t i = 0; i < 12; i++)
+        ck_assert_uint_eq(room.owner[i], i % 6 / 2);
+    room.members[0].rack_bit = 2;
+    room.first[1] = 4; /* of four partitions in one rack, and of eight in the other */
+    for (uint32_t i = 0; i < 12; i++)
+        room.racks[i] = i < 4 ? 1 : 2;
+    ck_assert_int_eq(assign_range(&room.input, room.owner), ERR_OK);
+    for (uint32_t i = 0; i < 12; i++)
+        ck_assert_uint_eq(room.owner[i], i < 4 ? (i < 2 ? 0 : i - 1) : (i < 7 ? 0 : i < 10 ? 1 : 2));
     for (int round = 0; round < 500; round++) {
         uint32_t members = 1 + next(&seed) % 8;
         uint32_t topics = 1 + next(&seed) % 8;
