@@ -280,27 +280,27 @@ static bool same_word(struct bytes word, const char *text, bool any_case)
                     : memcmp(word.data, text, word.size) == 0;
 }
 
+/* A choice with a colon is a form: what is behind it stands for a duration, "by_duration:P1D". */
+static bool is_of(struct bytes choice, struct bytes word, bool any_case)
+{
+    const uint8_t *colon = memchr(choice.data, ':', choice.size);
+    size_t size = colon == NULL ? 0 : (size_t)(colon - choice.data) + 1;
+
+    if (colon == NULL)
+        return any_case ? bytes_equal_any_case(choice, word) : bytes_equal(choice, word);
+    return word.size > size && memcmp(word.data, choice.data, size) == 0 &&
+           config_is_duration(bytes_of(word.data + size, word.size - size));
+}
+
 static bool is_choice(const char *choices, struct bytes word, bool any_case)
 {
     struct bytes rest = bytes_of_text(choices);
     struct bytes choice;
 
     while (config_list_next(&rest, &choice))
-        if (choice.size == word.size &&
-            (any_case ? strncasecmp((const char *)choice.data, (const char *)word.data, word.size) == 0
-                      : bytes_equal(choice, word)))
+        if (is_of(choice, word, any_case))
             return true;
     return false;
-}
-
-/* "by_duration:P1D": as far back as that. */
-static bool is_reset_by_duration(const struct config_key *key, struct bytes text)
-{
-    static const struct bytes prefix = {(const uint8_t *)"by_duration:", 12};
-
-    return strcmp(key->name, "share.auto.offset.reset") == 0 && text.size > prefix.size &&
-           bytes_equal(bytes_of(text.data, prefix.size), prefix) &&
-           config_is_duration(bytes_of(text.data + prefix.size, text.size - prefix.size));
 }
 
 static bool read_number(const struct config_key *key, struct bytes text, struct config_value *value)
@@ -390,11 +390,7 @@ static bool read_value(const struct config_key *key, struct bytes text, struct c
     case CONFIG_TYPE_STRING:
     case CONFIG_TYPE_CLASS:
     case CONFIG_TYPE_PASSWORD:
-        if (is_reset_by_duration(key, text))
-            return true;
-        /* What a choice of a form stands for is no choice itself. */
-        return key->range.choices == NULL ||
-               (is_choice(key->range.choices, text, any_case) && memchr(text.data, ':', text.size) == NULL);
+        return key->range.choices == NULL || is_choice(key->range.choices, text, any_case);
     }
     return false;
 }

@@ -112,7 +112,7 @@ static enum err first_target_bytes(const struct group *group, const struct step 
     size_t partitions = 0;
     enum err err = ERR_OK;
 
-    map_init(&names, group->groups->seed, CONSUMER_MEMBERS_MAX);
+    map_init(&names, group->groups->seed, CONSUMER_GROUP_NAMES_MAX);
     for (uint32_t i = 0; i < upgrade->count; i++) {
         const struct consumer_group_member_metadata_value *about = &upgrade->all[i].about;
 
@@ -162,10 +162,7 @@ static enum err newcomer_bytes(const struct group *group, const struct step *ste
     return err;
 }
 
-static const char two_owners[] = "because two of its members have the same partition.";
-
-/* NULL: it can be one. */
-static const char *refusal(const struct group *group, const struct step *step)
+enum err consumer_upgrade_refusal(const struct group *group, const struct step *step, const char **why)
 {
     const struct group_settings *settings = group->groups->settings;
     struct upgrade upgrade;
@@ -173,12 +170,15 @@ static const char *refusal(const struct group *group, const struct step *step)
     bool shared = false;
     enum err err = ERR_OK;
 
+    *why = NULL;
     if ((settings->migration & MIGRATION_UPGRADE) == 0)
-        return "because online upgrade is disabled.";
-    if (!bytes_equal(classic_protocol_type(group->classic), BYTES_LITERAL("consumer")))
-        return "because the group does not use the consumer embedded protocol.";
-    if (classic_member_count(group->classic) > consumer_size_max(group->groups))
-        return "because the group size exceeds the consumer group maximum size.";
+        *why = "because online upgrade is disabled.";
+    else if (!bytes_equal(classic_protocol_type(group->classic), BYTES_LITERAL("consumer")))
+        *why = "because the group does not use the consumer embedded protocol.";
+    else if (classic_member_count(group->classic) > consumer_size_max(group->groups))
+        *why = "because the group size exceeds the consumer group maximum size.";
+    if (*why != NULL)
+        return ERR_GROUP_ID_NOT_FOUND;
     err = take_newcomers(group->classic, step, &upgrade);
     if (err == ERR_OK)
         err = newcomer_bytes(group, step, &upgrade, &bytes);
@@ -187,23 +187,21 @@ static const char *refusal(const struct group *group, const struct step *step)
     if (err == ERR_OK)
         err = find_shared(&upgrade, &shared);
     upgrade_deinit(&upgrade);
-    if (err == ERR_OK && shared)
-        return two_owners;
-    if (err == ERR_MESSAGE_TOO_LARGE || err == ERR_NOMEM || err == ERR_LIMIT)
-        return "because its records would not fit a batch.";
-    if (err == ERR_UNSUPPORTED_VERSION)
-        return "because an unsupported custom assignor is in use. Please refer to the documentation or switch to a "
-               "default assignor before re-attempting the upgrade.";
-    return err == ERR_OK ? NULL : "because the embedded consumer protocol is malformed.";
-}
-
-enum err consumer_upgrade_refusal(const struct group *group, const struct step *step, const char **why)
-{
-    *why = refusal(group, step);
-    if (*why == NULL)
+    if (err == ERR_OK && shared) {
+        /* Apache Kafka fails over it (an IllegalStateException of its ConsumerGroup), so the code is its too. */
+        *why = "because two of its members have the same partition.";
+        return ERR_UNKNOWN_SERVER_ERROR;
+    }
+    if (err == ERR_OK)
         return ERR_OK;
-    /* Apache Kafka fails over it (an IllegalStateException of its ConsumerGroup), so the code is its too. */
-    return *why == two_owners ? ERR_UNKNOWN_SERVER_ERROR : ERR_GROUP_ID_NOT_FOUND;
+    if (err == ERR_MESSAGE_TOO_LARGE || err == ERR_NOMEM || err == ERR_LIMIT)
+        *why = "because its records would not fit a batch.";
+    else if (err == ERR_UNSUPPORTED_VERSION)
+        *why = "because an unsupported custom assignor is in use. Please refer to the documentation or switch to a "
+               "default assignor before re-attempting the upgrade.";
+    else
+        *why = "because the embedded consumer protocol is malformed.";
+    return ERR_GROUP_ID_NOT_FOUND;
 }
 
 uint32_t consumer_upgrade_count(const struct group *group, struct bytes member_id, struct bytes instance_id,
