@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <strings.h>
 
 struct bytes {
     const uint8_t *data;
@@ -32,6 +33,12 @@ static inline struct bytes bytes_of_text(const char *text)
 static inline bool bytes_equal(struct bytes a, struct bytes b)
 {
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+/* But for the case of ASCII's letters. */
+static inline bool bytes_equal_any_case(struct bytes a, struct bytes b)
+{
+    return a.size == b.size && (a.size == 0 || strncasecmp((const char *)a.data, (const char *)b.data, a.size) == 0);
 }
 
 /* Lexicographic by unsigned byte: <0, 0, >0. */

@@ -4,7 +4,8 @@
  * finds. A machine that slept is no jump: both clocks went on.
  *
  * Pure     told both times, it reads no clock. A slow drift (NTP slews by at most 0.5 ms a second) is followed and is
- * no jump; a row of small ones in one direction is one. Threads  its owner's.
+ *          no jump; a row of small ones in one direction is one.
+ * Threads  its owner's.
  */
 #ifndef OTTLA_BASE_CLOCK_GUARD_H
 #define OTTLA_BASE_CLOCK_GUARD_H

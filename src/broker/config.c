@@ -349,13 +349,7 @@ enum err config_read_properties(struct config *config, struct bytes text, const 
 
 static bool has_role(const struct config *config, const char *role)
 {
-    struct bytes rest = bytes_of_text(config_text(config, CONFIG_PROCESS_ROLES));
-    struct bytes item;
-
-    while (config_list_next(&rest, &item))
-        if (bytes_equal(item, bytes_of_text(role)))
-            return true;
-    return false;
+    return config_list_has(bytes_of_text(config_text(config, CONFIG_PROCESS_ROLES)), bytes_of_text(role));
 }
 
 enum err config_check_whole(const struct config *config, const struct config_report *report)

@@ -232,14 +232,8 @@ static enum err check_assignor(const struct config *config, const struct image_c
     const char *known = config_text(config, CONFIG_GROUP_STREAMS_ASSIGNORS);
 
     for (uint32_t i = 0; i < count; i++) {
-        struct bytes rest = bytes_of_text(known);
-        struct bytes item;
-        bool found =
-            !bytes_equal(entries[i].name, bytes_of_text(config_key(CONFIG_OF_GROUP_STREAMS_ASSIGNOR_NAME)->name));
-
-        while (!found && config_list_next(&rest, &item))
-            found = bytes_equal(item, entries[i].value);
-        if (found)
+        if (!bytes_equal(entries[i].name, bytes_of_text(config_key(CONFIG_OF_GROUP_STREAMS_ASSIGNOR_NAME)->name)) ||
+            config_list_has(bytes_of_text(known), entries[i].value))
             continue;
         *message = arena_printf(arena, "streams.assignor.name %.*s is not accepted: one of %s is",
                                 BYTES_PRINTF(entries[i].value), known);

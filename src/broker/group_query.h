@@ -5,8 +5,9 @@
  *   group_query_new -> group_query_run -> (the homes) -> done -> group_query_free
  *
  * Limits   GROUP_QUERY_BYTES_MAX of answers that one shard gives, else ERR_NOMEM: some 400,000 groups of it; of a
- * group's partitions GROUP_QUERY_FINDS_MAX at once have their oldest unread record looked up in each shard, since each
- * look-up is a job. Threads  the loop that asks; done runs there. The node's loops run until it is done.
+ *          group's partitions GROUP_QUERY_FINDS_MAX at once have their oldest unread record looked up in each shard,
+ *          since each look-up is a job.
+ * Threads  the loop that asks; done runs there. The node's loops run until it is done.
  */
 #ifndef OTTLA_BROKER_GROUP_QUERY_H
 #define OTTLA_BROKER_GROUP_QUERY_H

@@ -85,8 +85,8 @@ static enum err list_error(const struct listing *listing)
 
 static void *put_lists_together(struct request *request)
 {
-    const struct listing *listing = listing_of(request);
-    struct list_groups_response *out = &listing_of(request)->out;
+    struct listing *listing = listing_of(request);
+    struct list_groups_response *out = &listing->out;
     uint32_t count = 0;
 
     list_groups_response_init(out);

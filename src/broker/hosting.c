@@ -85,7 +85,7 @@ static enum err choose(const struct shard *shard, const struct image_topic *topi
     char key[sizeof(((struct stored *)0)->key)];
     struct stored *second = NULL;
     enum rank best = RANK_BARE;
-    bool nothing = true;
+    bool nothing = false;
 
     *choice = (struct choice){NULL, NULL};
     if (shard->serving) /* what was not claimed by now has been set aside, and all of it is being forgotten */

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 
 #include "base/json_text.h"
@@ -110,12 +109,8 @@ int group_command_list(const struct group_options *options, struct kafka_client 
         return group_command_fail(client);
     table_begin(&table, columns, sizeof(columns) / sizeof(columns[0]));
     for (uint32_t i = 0; i < count; i++) {
-        if ((options->state != NULL &&
-             (rows[i].state.size != strlen(options->state) ||
-              strncasecmp((const char *)rows[i].state.data, options->state, rows[i].state.size) != 0)) ||
-            (options->type != NULL &&
-             (rows[i].type.size != strlen(options->type) ||
-              strncasecmp((const char *)rows[i].type.data, options->type, rows[i].type.size) != 0)))
+        if ((options->state != NULL && !bytes_equal_any_case(rows[i].state, bytes_of_text(options->state))) ||
+            (options->type != NULL && !bytes_equal_any_case(rows[i].type, bytes_of_text(options->type))))
             continue;
         table_bytes(&table, rows[i].id);
         table_bytes(&table, rows[i].state);
@@ -466,7 +461,7 @@ static void print_history(const json_t *rebalances, int64_t dropped)
     else if (table_rows(&table) > 0)
         table_print(&table, stdout);
     if (dropped > 0)
-        printf("older ones that are kept no more: %lld\n", (long long)dropped);
+        printf("older ones that are kept no more: %" PRId64 "\n", (int64_t)dropped);
     table_end(&table);
 }
 

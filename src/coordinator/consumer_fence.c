@@ -169,14 +169,12 @@ static void expire(struct consumer_member *member, struct loop_timer *timer, enu
 
 static void session_fired(struct loop_timer *timer)
 {
-    expire((struct consumer_member *)(void *)((char *)timer - offsetof(struct consumer_member, session_timer)), timer,
-           CAUSE_SESSION);
+    expire(LIST_ENTRY(timer, struct consumer_member, session_timer), timer, CAUSE_SESSION);
 }
 
 static void rebalance_fired(struct loop_timer *timer)
 {
-    struct consumer_member *member =
-        (struct consumer_member *)(void *)((char *)timer - offsetof(struct consumer_member, rebalance_timer));
+    struct consumer_member *member = LIST_ENTRY(timer, struct consumer_member, rebalance_timer);
 
     if (member->epoch == member->rebalance_epoch)
         expire(member, timer, CAUSE_REBALANCE_LATE);
@@ -184,14 +182,12 @@ static void rebalance_fired(struct loop_timer *timer)
 
 static void join_fired(struct loop_timer *timer)
 {
-    expire((struct consumer_member *)(void *)((char *)timer - offsetof(struct consumer_member, join_timer)), timer,
-           CAUSE_REBALANCE_LATE);
+    expire(LIST_ENTRY(timer, struct consumer_member, join_timer), timer, CAUSE_REBALANCE_LATE);
 }
 
 static void sync_fired(struct loop_timer *timer)
 {
-    expire((struct consumer_member *)(void *)((char *)timer - offsetof(struct consumer_member, sync_timer)), timer,
-           CAUSE_REBALANCE_LATE);
+    expire(LIST_ENTRY(timer, struct consumer_member, sync_timer), timer, CAUSE_REBALANCE_LATE);
 }
 
 void consumer_timers_init(struct consumer_member *member)

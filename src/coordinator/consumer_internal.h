@@ -317,14 +317,12 @@ MUST_CHECK enum err consumer_write_expression_gone(struct consumer_group *consum
                                                    struct bytes expression);
 void consumer_regex_stop(struct consumer_group *consumer);
 
-/* consumer_state.c: for consumer_replay.c alone, but for the last three */
+/* consumer_state.c: for consumer_replay.c alone, but for the last four */
 struct consumer_group *consumer_group_find(struct groups *groups, struct bytes id); /* NULL: none of this kind */
 MUST_CHECK enum err consumer_group_get(struct groups *groups, struct bytes id, struct consumer_group **consumer);
 /* After a tombstone, while loading: what has no record any more goes. */
 void consumer_group_settle(struct groups *groups, struct consumer_group *consumer);
 MUST_CHECK enum err consumer_names_add(struct consumer_group *consumer, const struct bytes *names, uint32_t count);
-/* Whether the group may have those too: for who brings them. */
-bool consumer_names_fit(const struct consumer_group *consumer, const struct bytes *names, uint32_t count);
 void consumer_names_remove(struct consumer_group *consumer, const struct bytes *names, uint32_t count);
 MUST_CHECK enum err consumer_expression_get(struct consumer_group *consumer, struct bytes text,
                                             struct consumer_expression **expression);
@@ -340,6 +338,8 @@ void consumer_current_forget(struct consumer_member *member);
 MUST_CHECK enum err consumer_take(struct consumer_member *member, const struct partition_set *set);
 /* Forgets topics of which nobody has anything, those that are gone among them. */
 void consumer_owners_settle(struct consumer_group *consumer);
+/* Whether the group may have those too: for who brings them. */
+bool consumer_names_fit(const struct consumer_group *consumer, const struct bytes *names, uint32_t count);
 int32_t consumer_owner_epoch(const struct consumer_group *consumer, struct uuid topic, int32_t partition);
 void consumer_free(struct consumer_group *consumer);
 

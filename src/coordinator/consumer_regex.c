@@ -341,7 +341,7 @@ static void work(struct regex_task *task, struct step *step)
 /* Each has at most one turn in a tick; who finds the cost spent keeps its place. */
 void consumer_regex_fired(struct loop_timer *timer)
 {
-    struct groups *groups = (struct groups *)(void *)((char *)timer - offsetof(struct groups, regex_timer));
+    struct groups *groups = LIST_ENTRY(timer, struct groups, regex_timer);
     struct list turns;
     struct list_node *node = NULL;
 

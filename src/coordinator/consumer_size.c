@@ -28,17 +28,22 @@ size_t consumer_set_bytes(const struct partition_set *set, bool epochs)
     return bytes + (size_t)set->count * (epochs ? 2 * PARTITION_BYTES : PARTITION_BYTES);
 }
 
+/* Of a member's record, which names it and its group, without its lists. */
+static size_t named_bytes(const struct consumer_member *member)
+{
+    return RECORD_BYTES + member->consumer->group->id.size + member->id.size;
+}
+
 size_t consumer_current_bytes(const struct consumer_member *member)
 {
-    return RECORD_BYTES + member->consumer->group->id.size + member->id.size +
-           consumer_set_bytes(&member->assigned, true) + consumer_set_bytes(&member->revoking, true) +
-           consumer_set_bytes(&member->target, true);
+    return named_bytes(member) + consumer_set_bytes(&member->assigned, true) +
+           consumer_set_bytes(&member->revoking, true) + consumer_set_bytes(&member->target, true);
 }
 
 size_t consumer_current_room(const struct consumer_member *member, const struct step *step,
                              const struct partition_set *kept)
 {
-    size_t bytes = RECORD_BYTES + member->consumer->group->id.size + member->id.size + consumer_set_bytes(kept, true);
+    size_t bytes = named_bytes(member) + consumer_set_bytes(kept, true);
     size_t room = step_room(step);
 
     /* A later target may leave it some partitions of a topic and have it give back others: then there are two runs. */
@@ -56,9 +61,7 @@ size_t consumer_taken_bytes(uint32_t of_topic)
 
 bool consumer_current_fits(const struct consumer_member *member, const struct step *step)
 {
-    return RECORD_BYTES + member->consumer->group->id.size + member->id.size +
-               consumer_set_bytes(&member->assigned, true) <=
-           step_room(step);
+    return named_bytes(member) + consumer_set_bytes(&member->assigned, true) <= step_room(step);
 }
 
 size_t consumer_target_lists_bytes(size_t members, size_t topics, size_t partitions)

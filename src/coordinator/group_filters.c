@@ -1,7 +1,5 @@
 #include "coordinator/group_filters.h"
 
-#include <strings.h>
-
 static const struct bytes states[] = {
     {(const uint8_t *)"Empty", sizeof("Empty") - 1},
     {(const uint8_t *)"PreparingRebalance", sizeof("PreparingRebalance") - 1},
@@ -15,16 +13,11 @@ static const struct bytes kinds[] = {{(const uint8_t *)"classic", sizeof("classi
 
 enum { STATES = sizeof(states) / sizeof(states[0]), KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-static bool same_word(struct bytes a, struct bytes b)
-{
-    return a.size == b.size && strncasecmp((const char *)a.data, (const char *)b.data, a.size) == 0;
-}
-
 /* Which of the known ones it is; count: none. */
 static uint32_t place_of(struct bytes word, const struct bytes *known, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (same_word(word, known[i]))
+        if (bytes_equal_any_case(word, known[i]))
             return i;
     return count;
 }

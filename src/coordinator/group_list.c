@@ -1,22 +1,16 @@
 #include "coordinator/group_list.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "coordinator/classic.h"
 #include "coordinator/consumer.h"
 
 enum { MEMBERS_A_LOOK = 8 }; /* of a group whose state is looked up among its members */
 
-static bool same_word(struct bytes a, struct bytes b)
-{
-    return a.size == b.size && strncasecmp((const char *)a.data, (const char *)b.data, a.size) == 0;
-}
-
 static bool passes(struct bytes word, const struct bytes *filter, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (same_word(word, filter[i]))
+        if (bytes_equal_any_case(word, filter[i]))
             return true;
     return count == 0;
 }
@@ -121,7 +115,7 @@ void group_list_ask(struct groups *groups, struct step *step, struct group_op *o
 
 void group_list_fired(struct loop_timer *timer)
 {
-    struct groups *groups = (struct groups *)(void *)((char *)timer - offsetof(struct groups, list_timer));
+    struct groups *groups = LIST_ENTRY(timer, struct groups, list_timer);
     struct list_node *first = list_first(&groups->listing);
 
     if (go_on(groups, groups->step, LIST_ENTRY(first, struct group_op, op.node)))

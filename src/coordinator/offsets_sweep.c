@@ -259,7 +259,7 @@ void offsets_loaded(struct groups *groups, struct step *step)
 
 void offsets_sweep_fired(struct loop_timer *timer)
 {
-    struct groups *groups = (struct groups *)(void *)((char *)timer - offsetof(struct groups, expire_timer));
+    struct groups *groups = LIST_ENTRY(timer, struct groups, expire_timer);
     struct step *step = groups->step;
 
     if (step->now_ns >= groups->sweep.due_ns) {

@@ -9,9 +9,9 @@
  *           first, for few steps, then the other: the places that it is at are what it costs, by their square. What is
  *           large, as it is written or as PCRE2 has it, is refused; a match that is at more than
  *           TOPIC_REGEX_STATES_MAX places at once counts as none, and is tired. After TOPIC_REGEX_TIRED_MAX such, of
- * all expressions that are resolved together, only a cost of 1 is spent on a match, and an expression that had a tired
- * one matches nothing. Measured with the expressions of test_topic_regex.c, the worst that were found:
- *           0.3 ms to compile one, 6 ms for one match, some 20 us for a cost of 1.
+ *           all expressions that are resolved together, only a cost of 1 is spent on a match, and an expression that
+ *           had a tired one matches nothing. Measured with the expressions of test_topic_regex.c, the worst that were
+ *           found: 0.3 ms to compile one, 6 ms for one match, some 20 us for a cost of 1.
  * Threads   one owner at a time.
  */
 #ifndef OTTLA_COORDINATOR_TOPIC_REGEX_H

@@ -1,7 +1,6 @@
 #include "http/http_server.h"
 
 #include <stdio.h>
-#include <strings.h>
 
 #include "base/assert.h"
 #include "base/list.h"
@@ -196,11 +195,6 @@ static struct bytes take_word(struct bytes *from)
     return word;
 }
 
-static bool same_word(struct bytes a, struct bytes b)
-{
-    return a.size == b.size && strncasecmp((const char *)a.data, (const char *)b.data, a.size) == 0;
-}
-
 /* The value of Host; null: there is none, or there are two. */
 static struct bytes host_of(struct bytes headers)
 {
@@ -211,7 +205,7 @@ static struct bytes host_of(struct bytes headers)
         const uint8_t *colon = memchr(line.data, ':', line.size);
         struct bytes name = bytes_of(line.data, colon == NULL ? 0 : (size_t)(colon - line.data));
 
-        if (!same_word(name, BYTES_LITERAL("host")))
+        if (!bytes_equal_any_case(name, BYTES_LITERAL("host")))
             continue;
         if (found.data != NULL)
             return (struct bytes){0};
@@ -248,7 +242,7 @@ static bool is_loopback_name(struct bytes host)
     port = bytes_of(host.data + name.size, host.size - name.size);
     if (port.size > 0 && (port.data[0] != ':' || !is_port(bytes_of(port.data + 1, port.size - 1))))
         return false;
-    if (bytes_equal(name, BYTES_LITERAL("[::1]")) || same_word(name, BYTES_LITERAL("localhost")))
+    if (bytes_equal(name, BYTES_LITERAL("[::1]")) || bytes_equal_any_case(name, BYTES_LITERAL("localhost")))
         return true;
     if (!begins_with(name, BYTES_LITERAL("127.")))
         return false;

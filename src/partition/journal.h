@@ -13,9 +13,10 @@
  *               when they are first wanted, so that a sync writes data alone; removed by a clean stop.
  * At the limit  an entry for which there is no room (no file is free yet, the disk is full, a group is as large as it
  *               may be) is refused, and its log syncs its own segment as if there were no journal. Runs that are all
- * cut off before their start is settled leave their journals to the next; if elders_max lie there, no file is made
- * until they are gone. Failure       a failed sync is final: the journal fails, its directory is reported, and whoever
- * waits hears of it. Threads       the home reactor's.
+ *               cut off before their start is settled leave their journals to the next; if elders_max lie there, no
+ *               file is made until they are gone.
+ * Failure       a failed sync is final: the journal fails, its directory is reported, and whoever waits hears of it.
+ * Threads       the home reactor's.
  */
 #ifndef OTTLA_PARTITION_JOURNAL_H
 #define OTTLA_PARTITION_JOURNAL_H
