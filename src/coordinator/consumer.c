@@ -1,7 +1,6 @@
 #include "coordinator/consumer.h"
 
 #include "base/assert.h"
-#include "base/mem.h"
 #include "coordinator/consumer_internal.h"
 #include "protocol/gen/consumer_group_current_member_assignment_record.h"
 #include "protocol/gen/consumer_group_metadata_record.h"

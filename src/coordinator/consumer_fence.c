@@ -1,5 +1,4 @@
 #include "base/assert.h"
-#include "base/mem.h"
 #include "coordinator/consumer_internal.h"
 #include "protocol/gen/consumer_group_regular_expression_record.h"
 

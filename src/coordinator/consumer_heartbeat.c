@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "base/assert.h"
-#include "base/mem.h"
 #include "coordinator/classic.h"
 #include "coordinator/consumer_internal.h"
 #include "coordinator/topic_regex.h"

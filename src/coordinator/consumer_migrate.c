@@ -1,5 +1,3 @@
-#include "base/assert.h"
-#include "base/mem.h"
 #include "coordinator/classic_internal.h"
 #include "coordinator/consumer_internal.h"
 #include "protocol/gen/group_metadata_record.h"

@@ -1,6 +1,5 @@
 #include <string.h>
 
-#include "base/mem.h"
 #include "coordinator/consumer_internal.h"
 #include "protocol/gen/consumer_group_current_member_assignment_record.h"
 

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/mem.h"
 #include "coordinator/consumer_internal.h"
 #include "coordinator/record_arena.h"
 #include "protocol/gen/consumer_group_current_member_assignment_record.h"

@@ -1,6 +1,5 @@
 /* How offsets go by request: OffsetDelete, and DeleteGroups. */
 #include "coordinator/offsets_remove.h"
-#include "base/assert.h"
 #include "base/mem.h"
 #include "coordinator/classic.h"
 #include "coordinator/consumer.h"

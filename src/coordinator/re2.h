@@ -10,7 +10,6 @@
 #ifndef OTTLA_COORDINATOR_RE2_H
 #define OTTLA_COORDINATOR_RE2_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/bytes.h"

@@ -3,9 +3,7 @@
 
 #include <pcre2.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "base/assert.h"
 #include "base/mem.h"
 #include "coordinator/re2.h"
 
