@@ -343,14 +343,14 @@ static double names_us(const char *text, uint32_t *cost)
 
     ck_assert_int_eq(topic_regex_new(bytes_of_text(text), &regex), ERR_OK);
     *cost = 0;
-    (void)clock_gettime(CLOCK_MONOTONIC, &from);
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
     for (int i = 0; i < 1000; i++) {
         char name[64];
 
         (void)snprintf(name, sizeof(name), "payments.eu-central.orders-%04d", i);
         (void)topic_regex_matches(regex, bytes_of_text(name), cost, &tired);
     }
-    (void)clock_gettime(CLOCK_MONOTONIC, &to);
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
     topic_regex_free(regex);
     return (double)(to.tv_sec - from.tv_sec) * 1e6 + (double)(to.tv_nsec - from.tv_nsec) / 1e3;
 }

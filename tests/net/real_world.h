@@ -21,6 +21,7 @@ struct real_world {
     struct fs fs;
     struct log_sink sink;
     struct log log;
+    struct clock log_clock; /* stands still, and so a limited rate of lines is a limit however long a test takes */
     atomic_uint log_lines;
     struct io_pool *io_pool;
     struct net *net;
