@@ -194,7 +194,7 @@ def threaded_tests():
 
 def unit(suite):
     if built(suite, 'asan'):
-        suite.meson_tests('unit, ASan and UBSan', 'build/asan', ['--suite', 'unit', '--timeout-multiplier', '3'], 'unit-asan')
+        suite.meson_tests('unit, ASan and UBSan', 'build/asan', ['--suite', 'unit'], 'unit-asan')
     if built(suite, 'release'):
         suite.meson_tests('unit, release build', 'build/release', ['--suite', 'unit'], 'unit-release', counts=False)
     if built(suite, 'tsan'):
