@@ -55,6 +55,17 @@ static inline bool byte_is_space(uint8_t byte)
     return byte == ' ' || (byte >= '\t' && byte <= '\r');
 }
 
+/* ASCII's letters and digits; none of them is -1, which may come for an end. */
+static inline bool byte_is_digit(int byte)
+{
+    return byte >= '0' && byte <= '9';
+}
+
+static inline bool byte_is_letter(int byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
+}
+
 /* What a hexadecimal digit stands for; -1: it is none (nor is -1, which may come for an end). */
 static inline int byte_hex_digit(int byte)
 {

@@ -503,8 +503,7 @@ static struct uuid real_boot_id(struct fs *fs)
     if (fd >= 0)
         close(fd);
     for (ssize_t i = 0; i < got && digits < 2 * UUID_BYTES; i++) {
-        char c = text[i];
-        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+        int digit = byte_hex_digit(text[i]);
 
         if (digit >= 0) {
             id.bytes[digits / 2] = (uint8_t)(id.bytes[digits / 2] << 4 | digit);

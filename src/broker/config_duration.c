@@ -17,7 +17,7 @@ static void skip(struct bytes *rest)
 
 static bool next_is_digit(const struct bytes *rest)
 {
-    return rest->size > 0 && rest->data[0] >= '0' && rest->data[0] <= '9';
+    return rest->size > 0 && byte_is_digit(rest->data[0]);
 }
 
 /* True: it was a minus. */

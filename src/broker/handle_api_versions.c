@@ -6,7 +6,7 @@
 
 static bool is_word(uint8_t c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return byte_is_letter(c) || byte_is_digit(c);
 }
 
 /* [a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?  (KIP-511) */

@@ -53,7 +53,7 @@ static bool parse_endpoint(struct bytes item, char name[LISTENER_NAME_CHARS_MAX 
     for (const char *at = text; at < scheme_end; at++) {
         char c = *at;
 
-        if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-'))
+        if (!(byte_is_letter(c) || byte_is_digit(c) || c == '_' || c == '-'))
             return false;
         name[at - text] = c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
     }

@@ -35,7 +35,7 @@ static uint64_t cgroup_bytes(struct fs *fs)
 
     if (fs_open(fs, "/sys/fs/cgroup/memory.max", FS_READ, &file) != ERR_OK)
         return bytes;
-    if (fs_read(file, 0, text, sizeof(text) - 1, &got) == ERR_OK && got > 0 && text[0] >= '0' && text[0] <= '9')
+    if (fs_read(file, 0, text, sizeof(text) - 1, &got) == ERR_OK && got > 0 && byte_is_digit(text[0]))
         bytes = strtoull(text, NULL, 10);
     fs_file_drop(file);
     return bytes;

@@ -67,8 +67,7 @@ bool topic_name_is_valid(struct bytes name)
     for (size_t i = 0; i < name.size; i++) {
         uint8_t c = name.data[i];
 
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-              c == '-'))
+        if (!(byte_is_letter(c) || byte_is_digit(c) || c == '.' || c == '_' || c == '-'))
             return false;
     }
     return true;

@@ -94,11 +94,6 @@ static struct bytes escape(struct arena *arena, struct bytes from)
     return bytes_of(to, size);
 }
 
-static int digit_of(uint8_t at)
-{
-    return at >= '0' && at <= '9' ? at - '0' : at >= 'a' && at <= 'f' ? at - 'a' + 10 : -1;
-}
-
 /* False: that is no escaped text, or there is no memory. */
 static bool unescape(struct arena *arena, struct bytes from, struct bytes *to)
 {
@@ -110,11 +105,11 @@ static bool unescape(struct arena *arena, struct bytes from, struct bytes *to)
     for (size_t i = 0; i < from.size; i++) {
         bool escaped = from.data[i] == '\\';
 
-        if (escaped && (from.size - i < ESCAPED_CHARS || from.data[i + 1] != 'x' || digit_of(from.data[i + 2]) < 0 ||
-                        digit_of(from.data[i + 3]) < 0))
+        if (escaped && (from.size - i < ESCAPED_CHARS || from.data[i + 1] != 'x' ||
+                        byte_hex_digit(from.data[i + 2]) < 0 || byte_hex_digit(from.data[i + 3]) < 0))
             return false;
-        bytes[size++] =
-            escaped ? (uint8_t)(digit_of(from.data[i + 2]) * 16 + digit_of(from.data[i + 3])) : from.data[i];
+        bytes[size++] = escaped ? (uint8_t)(byte_hex_digit(from.data[i + 2]) * 16 + byte_hex_digit(from.data[i + 3]))
+                                : from.data[i];
         i += escaped ? ESCAPED_CHARS - 1 : 0;
     }
     *to = bytes_of(bytes, size);

@@ -79,8 +79,7 @@ json_t *group_command_get(struct kafka_client *client, const struct net_address 
     for (size_t i = 0; i < group_id.size; i++) {
         uint8_t byte = group_id.data[i];
 
-        if ((byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
-            byte == '-' || byte == '_') {
+        if (byte_is_letter(byte) || byte_is_digit(byte) || byte == '-' || byte == '_') {
             path[size++] = (char)byte;
             continue;
         }

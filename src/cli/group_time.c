@@ -65,7 +65,7 @@ static bool take_fraction(const char **at, int64_t *ms)
         return true;
     if (**at < '0' || **at > '9')
         return false;
-    for (; **at >= '0' && **at <= '9'; (*at)++, scale /= DECIMAL)
+    for (; byte_is_digit(**at); (*at)++, scale /= DECIMAL)
         *ms += scale * (**at - '0');
     return true;
 }
@@ -150,7 +150,7 @@ bool group_command_parse_duration(const char *text, int64_t *ms)
             of_time = true;
             continue;
         }
-        while (*text >= '0' && *text <= '9' && digits++ < DIGITS_MAX)
+        while (byte_is_digit(*text) && digits++ < DIGITS_MAX)
             number = number * DECIMAL + (*text++ - '0');
         if (digits == 0 || !take_fraction(&text, &fraction))
             return false;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 
 enum { MESSAGE_CHARS_MAX = 64 * 1024 };
 
@@ -51,22 +52,15 @@ static bool is_word(const char *value)
     return value[0] != '\0' && strpbrk(value, " \"\\\t\n") == NULL;
 }
 
-/* Length of the UTF-8 character at the front that may be printed; 0: none. */
-static size_t printable(struct bytes rest)
+/* Bytes of the character at the front, where it may be printed as it is; 0: it may not. */
+static size_t printable(struct bytes text)
 {
-    uint8_t first = rest.data[0];
-    size_t size = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+    struct bytes rest = text;
+    uint32_t code = 0;
 
-    if (size == 0 || size > rest.size || first < 0x20 || first == 0x7f || first == '"' || first == '\\')
+    if (!utf8_take(&rest, &code) || code < 0x20 || (code >= 0x7f && code < 0xa0) || code == '"' || code == '\\')
         return 0;
-    for (size_t i = 1; i < size; i++)
-        if ((rest.data[i] & 0xc0) != 0x80)
-            return 0;
-    if ((first == 0xc2 && rest.data[1] < 0xa0) /* control characters beyond ASCII */ ||
-        (first == 0xe0 && rest.data[1] < 0xa0) || (first == 0xed && rest.data[1] >= 0xa0) ||
-        (first == 0xf0 && rest.data[1] < 0x90) || (first == 0xf4 && rest.data[1] >= 0x90))
-        return 0;
-    return size;
+    return text.size - rest.size;
 }
 
 static void put_quoted(FILE *to, struct bytes value)

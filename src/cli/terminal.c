@@ -26,8 +26,7 @@ void terminal_print(struct bytes text, FILE *to)
 
 static bool is_plain(uint8_t byte)
 {
-    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
-           (byte != '\0' && strchr("-_./:,@+", byte) != NULL);
+    return byte_is_letter(byte) || byte_is_digit(byte) || (byte != '\0' && strchr("-_./:,@+", byte) != NULL);
 }
 
 void terminal_print_word(struct bytes text, FILE *to)

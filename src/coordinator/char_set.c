@@ -176,11 +176,6 @@ static void add_one(struct char_set *set, uint32_t code)
         set->beyond = true;
 }
 
-static bool is_letter(uint32_t code)
-{
-    return (code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z');
-}
-
 static uint32_t other_case(uint32_t letter)
 {
     return letter ^ ('a' ^ 'A');
@@ -197,7 +192,7 @@ void char_set_add(struct char_set *set, uint32_t low, uint32_t high, bool fold)
     assert(low <= high && high <= CHAR_SET_CODE_MAX);
     for (uint32_t code = low; code <= high && code < ASCII; code++) {
         add_one(set, code);
-        if (fold && is_letter(code))
+        if (fold && byte_is_letter((int)code))
             add_one(set, other_case(code));
     }
     if (high >= ASCII)

@@ -4,9 +4,9 @@
 
 #include "base/mem.h"
 #include "coordinator/classic_internal.h"
-#include "protocol/gen/consumer_protocol_assignment.h"
+#include "coordinator/embedded.h"
 
-enum { ARENA_BYTES_MAX = 64 * 1024 * 1024, FIRST_OWNED = 16 };
+enum { FIRST_OWNED = 16 };
 
 struct owners {
     struct classic_owned *owned;
@@ -54,20 +54,13 @@ static enum err take(struct owners *owners, const struct classic_member *member,
 static bool take_member(struct owners *owners, const struct classic_member *member)
 {
     struct consumer_protocol_assignment assignment;
-    struct wire_reader reader;
     struct arena arena;
-    int16_t version = 0;
     bool ok = false;
 
     if (member->assignment.size == 0)
         return true;
-    arena_init(&arena, ARENA_BYTES_MAX);
-    wire_reader_init(&reader, member->assignment);
-    version = wire_read_i16(&reader);
-    if (version > CONSUMER_PROTOCOL_ASSIGNMENT_VERSION_MAX)
-        version = CONSUMER_PROTOCOL_ASSIGNMENT_VERSION_MAX; /* newer ones only add behind */
-    ok = reader.err == ERR_OK && version >= 0 &&
-         consumer_protocol_assignment_read(&reader, &arena, version, &assignment) == ERR_OK &&
+    arena_init(&arena, EMBEDDED_BYTES_MAX);
+    ok = embedded_read_assignment(member->assignment, &arena, &assignment) == ERR_OK &&
          take(owners, member, &assignment) == ERR_OK;
     arena_deinit(&arena);
     return ok;

@@ -2,9 +2,7 @@
  * too, when its members say something else by now or are gone for a moment. */
 #include "base/mem.h"
 #include "coordinator/classic_internal.h"
-#include "protocol/gen/consumer_protocol_subscription.h"
-
-enum { ARENA_BYTES_MAX = 64 * 1024 * 1024 };
+#include "coordinator/embedded.h"
 
 void classic_topics_forget(struct classic_group *classic)
 {
@@ -37,17 +35,11 @@ static enum err add_topic(struct classic_group *classic, struct bytes name)
 static bool add_topics(struct classic_group *classic, const struct classic_member *member)
 {
     struct consumer_protocol_subscription subscription;
-    struct wire_reader reader;
     struct arena arena;
-    int16_t version = 0;
     enum err err = ERR_OK;
 
-    arena_init(&arena, ARENA_BYTES_MAX);
-    wire_reader_init(&reader, classic_member_metadata(member, classic->protocol));
-    version = wire_read_i16(&reader);
-    /* The topics are where version 0 has them, in all versions. */
-    err = reader.err != ERR_OK || version < 0 ? ERR_MALFORMED
-                                              : consumer_protocol_subscription_read(&reader, &arena, 0, &subscription);
+    arena_init(&arena, EMBEDDED_BYTES_MAX);
+    err = embedded_read_topics(classic_member_metadata(member, classic->protocol), &arena, &subscription);
     for (uint32_t i = 0; err == ERR_OK && i < subscription.topics_count; i++)
         err = add_topic(classic, subscription.topics[i]);
     arena_deinit(&arena);

@@ -1,6 +1,7 @@
 #include "base/assert.h"
 #include "coordinator/classic.h"
 #include "coordinator/consumer_internal.h"
+#include "coordinator/embedded.h"
 #include "protocol/gen/heartbeat.h"
 #include "protocol/gen/join_group.h"
 #include "protocol/gen/leave_group.h"
@@ -126,7 +127,7 @@ static enum err read_subscription(struct join *join)
         bytes += request->protocols[i].name.size + request->protocols[i].metadata.size;
     if (bytes > step_room(join->step))
         return ERR_UNKNOWN_SERVER_ERROR;
-    err = consumer_read_subscription(request->protocols[0].metadata, &join->reading, subscription);
+    err = embedded_read_subscription(request->protocols[0].metadata, &join->reading, subscription);
     for (uint32_t i = 0; err == ERR_OK && i < subscription->owned_partitions_count && owned <= CONSUMER_OWNED_MAX; i++)
         owned += subscription->owned_partitions[i].partitions_count;
     if (err == ERR_OK && (subscription->topics_count > CONSUMER_NAMES_MAX || owned > CONSUMER_OWNED_MAX))
@@ -341,7 +342,7 @@ void consumer_classic_join(struct group *group, struct step *step, struct group_
     join_group_response_init(op->response);
     /* A copy of what is in memory, and protocols, which are counted (classic_join.c). */
     arena_init(&join.arena, CONSUMER_RECORD_BYTES_MAX);
-    arena_init(&join.reading, CONSUMER_REQUEST_BYTES_MAX);
+    arena_init(&join.reading, EMBEDDED_BYTES_MAX);
     err = check_join(&join);
     if (err == ERR_OK)
         err = describe(&join);

@@ -1,31 +1,5 @@
 #include "coordinator/consumer_internal.h"
-#include "protocol/gen/consumer_protocol_assignment.h"
-
-enum { VERSION_BYTES = 2 };
-
-/* What is behind a version that is newer reads as the newest that is known. */
-static enum err begin_reading(struct bytes text, int16_t newest, struct wire_reader *reader, int16_t *version)
-{
-    if (text.size < VERSION_BYTES)
-        return ERR_MALFORMED;
-    wire_reader_init(reader, text);
-    *version = wire_read_i16(reader);
-    if (*version < 0)
-        return ERR_MALFORMED;
-    if (*version > newest)
-        *version = newest;
-    return ERR_OK;
-}
-
-enum err consumer_read_subscription(struct bytes text, struct arena *arena,
-                                    struct consumer_protocol_subscription *subscription)
-{
-    struct wire_reader reader;
-    int16_t version = 0;
-    enum err err = begin_reading(text, CONSUMER_PROTOCOL_SUBSCRIPTION_VERSION_MAX, &reader, &version);
-
-    return err == ERR_OK ? consumer_protocol_subscription_read(&reader, arena, version, subscription) : err;
-}
+#include "coordinator/embedded.h"
 
 static enum err add_partitions(struct partition_set *set, const struct step *step, struct bytes topic,
                                const int32_t *partitions, uint32_t count, int32_t epoch)
@@ -62,18 +36,14 @@ enum err consumer_read_assignment(struct bytes text, const struct step *step, in
                                   bool *has_user_data)
 {
     struct consumer_protocol_assignment assignment;
-    struct wire_reader reader;
     struct arena arena;
-    int16_t version = 0;
     enum err err = ERR_OK;
 
     *has_user_data = false;
     if (text.size == 0)
         return ERR_OK;
-    arena_init(&arena, CONSUMER_REQUEST_BYTES_MAX);
-    err = begin_reading(text, CONSUMER_PROTOCOL_ASSIGNMENT_VERSION_MAX, &reader, &version);
-    if (err == ERR_OK)
-        err = consumer_protocol_assignment_read(&reader, &arena, version, &assignment);
+    arena_init(&arena, EMBEDDED_BYTES_MAX);
+    err = embedded_read_assignment(text, &arena, &assignment);
     for (uint32_t i = 0; err == ERR_OK && i < assignment.assigned_partitions_count; i++)
         err = add_partitions(set, step, assignment.assigned_partitions[i].topic,
                              assignment.assigned_partitions[i].partitions,
@@ -92,16 +62,13 @@ enum err consumer_encode_assignment(const struct consumer_member *member, const 
     const struct classic_member_metadata *classic = member->about.classic_member_metadata;
     struct consumer_protocol_assignment assignment;
     struct wire_writer w;
-    struct wire_reader reader;
     uint8_t *to = NULL;
     size_t size = 0;
     int16_t version = 0;
     uint32_t count = 0;
 
-    if (classic->supported_protocols_count > 0 &&
-        begin_reading(classic->supported_protocols[0].metadata, CONSUMER_PROTOCOL_ASSIGNMENT_VERSION_MAX, &reader,
-                      &version) != ERR_OK)
-        version = 0;
+    if (classic->supported_protocols_count > 0)
+        version = embedded_assignment_version(classic->supported_protocols[0].metadata);
     for (uint32_t from = 0; from < set->count; from = partition_set_run(set, from))
         count++;
     consumer_protocol_assignment_init(&assignment);
@@ -126,7 +93,7 @@ enum err consumer_encode_assignment(const struct consumer_member *member, const 
         assignment.assigned_partitions[at].partitions_count = end - from;
         assignment.assigned_partitions_count++;
     }
-    size = VERSION_BYTES + wire_size_total(consumer_protocol_assignment_size(version, &assignment));
+    size = EMBEDDED_VERSION_BYTES + wire_size_total(consumer_protocol_assignment_size(version, &assignment));
     to = arena_alloc(arena, size);
     if (to == NULL)
         return ERR_NOMEM;

@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "coordinator/consumer_internal.h"
 #include "protocol/gen/consumer_group_metadata_record.h"
 #include "protocol/gen/consumer_group_partition_metadata_record.h"
@@ -28,12 +29,21 @@ static void put(struct hash_text *text, uint64_t number, uint32_t bytes)
         text->bytes[text->size++] = (uint8_t)(number >> (8 * i));
 }
 
-/* Topic names and racks are ASCII, as a rule; a byte that is not counts as a unit of its own. */
 static void put_text(struct hash_text *text, struct bytes what)
 {
-    for (size_t i = 0; i < what.size; i++)
-        put(text, what.data[i], 2);
-    put(text, what.size, 4);
+    size_t count = utf8_count_units(what);
+
+    while (what.size > 0) {
+        uint16_t units[2];
+        uint32_t code = 0;
+        uint32_t of_code = 0;
+
+        utf8_take(&what, &code);
+        of_code = utf8_units(code, units);
+        for (uint32_t i = 0; i < of_code; i++)
+            put(text, units[i], 2);
+    }
+    put(text, count, 4);
 }
 
 static uint64_t big_endian_u64(const uint8_t *bytes)
@@ -60,7 +70,7 @@ static enum err hash_topic(const struct group_topics *topics, const struct group
 
         put(&text, i, 4);
         for (uint32_t j = 0; j < count; j++) {
-            put(&text, racks[j].size, 4);
+            put(&text, utf8_count_units(racks[j]), 4);
             put_text(&text, racks[j]);
         }
     }

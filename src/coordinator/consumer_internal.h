@@ -45,7 +45,6 @@ enum {
     CONSUMER_NAMES_MAX = 1 << 17,          /* of one of them: with seven letters each they fill a batch */
     CONSUMER_OWNED_MAX = 1 << 18,          /* partitions that one says it has: twice what its record holds in a batch */
     CONSUMER_PARTITIONS_MAX = 1 << 20,     /* of a topic: what a damaged record must not exceed */
-    CONSUMER_REQUEST_BYTES_MAX = 64 << 20, /* of what clients embed in requests, read */
     CONSUMER_RECORD_BYTES_MAX = INT32_MAX, /* while one is built of what is in memory: how large it gets is asked
                                               before it is begun, a batch holds no more, and this is the wire's */
     CONSUMER_REGEX_INTERVAL_MS = 10 * 1000, /* between two resolutions, at least: as Kafka */
@@ -295,8 +294,6 @@ uint32_t consumer_upgrade_count(const struct group *group, struct bytes member_i
 MUST_CHECK enum err consumer_upgrade(struct group *group, struct step *step);
 
 /* consumer_embedded.c: what classic consumers say inside JoinGroup and are told inside SyncGroup */
-MUST_CHECK enum err consumer_read_subscription(struct bytes text, struct arena *arena,
-                                               struct consumer_protocol_subscription *subscription);
 MUST_CHECK enum err consumer_read_owned(const struct consumer_protocol_subscription *subscription,
                                         const struct step *step, struct partition_set *owned);
 /* Topics that do not exist are left out. */

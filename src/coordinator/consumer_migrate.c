@@ -1,5 +1,6 @@
 #include "coordinator/classic_internal.h"
 #include "coordinator/consumer_internal.h"
+#include "coordinator/embedded.h"
 #include "protocol/gen/group_metadata_record.h"
 
 /* ---- from the classic protocol ---- */
@@ -61,7 +62,7 @@ static enum err take_newcomer(struct upgrade *upgrade, const struct step *step, 
     if (err == ERR_OK)
         err = arena_copy(arena, classic_member_metadata(member, protocol), &metadata);
     if (err == ERR_OK)
-        err = consumer_read_subscription(metadata, arena, &subscription);
+        err = embedded_read_subscription(metadata, arena, &subscription);
     if (err == ERR_OK)
         err = arena_copy(arena, member->id, &to->id);
     if (err != ERR_OK)
@@ -91,7 +92,7 @@ static enum err take_newcomers(const struct classic_group *classic, const struct
     enum err err = ERR_OK;
 
     *upgrade = (struct upgrade){.generation = classic->generation};
-    arena_init(&upgrade->arena, CONSUMER_REQUEST_BYTES_MAX);
+    arena_init(&upgrade->arena, EMBEDDED_BYTES_MAX);
     upgrade->all = arena_array(&upgrade->arena, classic_member_count(classic), sizeof(*upgrade->all));
     if (upgrade->all == NULL)
         return ERR_NOMEM;

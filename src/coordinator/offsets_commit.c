@@ -1,4 +1,5 @@
 #include "base/assert.h"
+#include "base/utf8.h"
 #include "coordinator/classic.h"
 #include "coordinator/consumer.h"
 #include "coordinator/offsets.h"
@@ -40,16 +41,6 @@ struct commit {
     uint32_t part_count;
 };
 
-/* UTF-16 units, as Java counts a string's length. What is not UTF-8 counts about as much. */
-static size_t count_chars(struct bytes text)
-{
-    size_t chars = 0;
-
-    for (size_t i = 0; i < text.size; i++)
-        chars += (size_t)((text.data[i] & 0xc0) != 0x80) + (size_t)(text.data[i] >= 0xf0);
-    return chars;
-}
-
 static enum err may_commit(const struct commit *commit)
 {
     struct group *group = group_find(commit->groups, commit->op->group_id);
@@ -84,7 +75,7 @@ static enum err check_partition(const struct commit *commit, const struct commit
 {
     if (part->partition < 0 || (uint32_t)part->partition >= part->topic->partition_count)
         return ERR_UNKNOWN_TOPIC_OR_PARTITION;
-    if (count_chars(part->metadata) > (size_t)commit->groups->settings->metadata_chars_max)
+    if (utf8_count_units(part->metadata) > (size_t)commit->groups->settings->metadata_chars_max)
         return ERR_OFFSET_METADATA_TOO_LARGE;
     return ERR_OK;
 }

@@ -50,7 +50,7 @@ static void emit_char(struct translation *t, uint32_t code)
 {
     char text[8];
 
-    if (re2_is_digit((int)code) || re2_is_letter((int)code))
+    if (byte_is_digit((int)code) || byte_is_letter((int)code))
         (void)snprintf(text, sizeof(text), "%c", (char)code);
     else
         (void)snprintf(text, sizeof(text), "\\x%02x", code < CHAR_SET_BEYOND ? code : RE2_BEYOND);
@@ -121,7 +121,7 @@ static void quoted(struct translation *t) /* behind \Q */
 
 static bool is_word(int c)
 {
-    return re2_is_digit(c) || re2_is_letter(c) || c == '_';
+    return byte_is_digit(c) || byte_is_letter(c) || c == '_';
 }
 
 static void open_group(struct translation *t, bool folds)
@@ -229,7 +229,7 @@ static size_t number(const struct translation *t, size_t ahead, int *value)
 {
     size_t size = 0;
 
-    for (*value = 0; re2_is_digit(re2_peek(&t->in, ahead + size)); size++) {
+    for (*value = 0; byte_is_digit(re2_peek(&t->in, ahead + size)); size++) {
         *value = *value * 10 + (re2_peek(&t->in, ahead + size) - '0');
         if (*value > RE2_REPEAT_MAX)
             *value = RE2_REPEAT_MAX + 1;

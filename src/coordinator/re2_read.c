@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/assert.h"
+#include "base/utf8.h"
 
 #define BAD_RANGE  "invalid character class range"
 #define BAD_ESCAPE "invalid escape sequence"
@@ -35,26 +35,17 @@ void re2_fail(struct re2_reader *reader, const char *why)
         reader->why = why;
 }
 
-/* The UTF-8 character that is next, and over it. */
 uint32_t re2_next_char(struct re2_reader *reader)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    int first = re2_peek(reader, 0);
-    size_t size = first < 0x80 ? 1 : first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf8 ? 4 : 0;
-    uint32_t code = size < 2 ? (uint32_t)first : (uint32_t)first & (0x7fU >> size);
+    struct bytes rest = re2_rest(reader);
+    size_t before = rest.size;
+    uint32_t code = 0;
 
-    assert(first >= 0);
-    for (size_t i = 1; i < size; i++) {
-        if (re2_peek(reader, i) < 0x80 || re2_peek(reader, i) >= 0xc0)
-            size = 0;
-        else
-            code = code << 6 | ((uint32_t)re2_peek(reader, i) & 0x3f);
-    }
-    if (size == 0 || code < least[size] || code > CHAR_SET_CODE_MAX || (code >= 0xd800 && code < 0xe000)) {
+    if (!utf8_take(&rest, &code)) {
         re2_fail(reader, "invalid UTF-8");
         return 0;
     }
-    reader->at += size;
+    reader->at += before - rest.size;
     return code;
 }
 
@@ -108,7 +99,7 @@ uint32_t re2_escaped_char(struct re2_reader *reader) /* behind the backslash */
     }
     if (is_octal(c))
         return octal_escape(reader);
-    if (!re2_is_digit(c) && !re2_is_letter(c))
+    if (!byte_is_digit(c) && !byte_is_letter(c))
         return re2_next_char(reader);
     reader->at++;
     if (c == 'x')

@@ -21,16 +21,6 @@ struct re2_reader {
     const char *why;
 };
 
-static inline bool re2_is_digit(int c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static inline bool re2_is_letter(int c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static inline bool re2_is_one_of(const char *letters, int c)
 {
     return c > 0 && strchr(letters, c) != NULL;

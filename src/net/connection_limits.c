@@ -93,7 +93,7 @@ static bool is_numeric_address(struct bytes host)
         uint8_t c = host.data[i];
 
         has_dot_or_colon = has_dot_or_colon || c == '.' || c == ':';
-        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') || c == '.' || c == ':'))
+        if (!(byte_hex_digit(c) >= 0 || c == '.' || c == ':'))
             return false;
     }
     return has_dot_or_colon;

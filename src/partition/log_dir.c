@@ -238,7 +238,7 @@ static int64_t clean_epoch(struct bytes content)
     rest = bytes_of(at + key.size, content.size - (size_t)(at + key.size - content.data));
     while (rest.size > 0 && (rest.data[0] == ':' || rest.data[0] == ' '))
         rest = bytes_of(rest.data + 1, rest.size - 1);
-    while (digits < rest.size && rest.data[digits] >= '0' && rest.data[digits] <= '9')
+    while (digits < rest.size && byte_is_digit(rest.data[digits]))
         digits++;
     return text_parse_i64(bytes_of(rest.data, digits), &epoch) ? epoch : -1;
 }

@@ -10,8 +10,7 @@
 
 static bool is_legal(uint8_t c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-           c == '-';
+    return byte_is_letter(c) || byte_is_digit(c) || c == '.' || c == '_' || c == '-';
 }
 
 /* Why a name is none; null when it is fine. */

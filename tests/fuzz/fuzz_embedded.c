@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "coordinator/consumer_internal.h"
+#include "coordinator/embedded.h"
 #include "fuzz_draw.h"
 #include "protocol/gen/consumer_protocol_assignment.h"
 
@@ -84,7 +85,7 @@ static void run_subscription(struct bytes words, const struct step *step)
     enum err err = ERR_OK;
 
     arena_init(&arena, ARENA_BYTES_MAX);
-    err = consumer_read_subscription(words, &arena, &subscription);
+    err = embedded_read_subscription(words, &arena, &subscription);
     if (err == ERR_OK)
         err = consumer_read_owned(&subscription, step, &owned);
     assert(err == ERR_OK || err == ERR_MALFORMED || err == ERR_NOMEM);
