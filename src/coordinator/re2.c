@@ -8,7 +8,7 @@
 #include "coordinator/re2_read.h"
 
 enum {
-    NAMES_MAX = RE2_BYTES_MAX / 6, /* (?<n>) */
+    NAMES_MAX = RE2_BYTES_MAX / 5, /* "(?<n>" is the least of one: whether it ends comes out last */
 };
 
 #define BAD_PERL "invalid or unsupported Perl syntax"

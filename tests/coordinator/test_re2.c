@@ -77,4 +77,37 @@ START_TEST(room)
 }
 END_TEST
 
-RUN_TESTS("re2", written, depth, room)
+/* Rule: an expression has as many named groups as its bytes make, ended or not (re2.c asserts that they fit); each name
+ * once. */
+START_TEST(named_groups)
+{
+    static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    char text[RE2_BYTES_MAX + 8];
+    size_t used = 0;
+    size_t size = 0;
+
+    for (size_t i = 0; used + 6 <= RE2_BYTES_MAX; i++) { /* those of one character first: they leave room for more */
+        size_t high = i / (sizeof(word) - 1);
+
+        used += high == 0 ? (size_t)snprintf(text + used, 6, "(?<%c>", word[i])
+                          : (size_t)snprintf(text + used, 7, "(?<%c%c>", word[high - 1], word[i % (sizeof(word) - 1)]);
+    }
+    refuse(bytes_of(text, used), "missing closing )");
+    used = (size_t)snprintf(text, sizeof(text), "(?<a>(?<b>(?<c>x)))");
+    ck_assert_ptr_null(re2_translate(bytes_of(text, used), to, &size));
+    refuse(BYTES_LITERAL("(?<a>(?<b>x))(?P<a>y)"), "duplicate capture group name");
+}
+END_TEST
+
+/* Rule: a repeat counts to RE2_REPEAT_MAX, as in RE2. */
+START_TEST(repeats)
+{
+    expect("a{1000}", "a{1000}");
+    expect("a{0,1000}", "a{0,1000}");
+    refuse(BYTES_LITERAL("a{1001}"), "invalid repeat count");
+    refuse(BYTES_LITERAL("a{0,1001}"), "invalid repeat count");
+    refuse(BYTES_LITERAL("a{99999999999999999999}"), "invalid repeat count");
+}
+END_TEST
+
+RUN_TESTS("re2", written, depth, room, named_groups, repeats)
