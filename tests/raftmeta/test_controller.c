@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/limits.h"
 #include "raftmeta/transcript.h"
 
 enum { CREATE_BYTES_MAX = 64 * 1024 * 1024 };
@@ -624,6 +625,95 @@ START_TEST(a_resource_holds_so_many_settings)
 }
 END_TEST
 
+/* A step of which only the outcome is looked at: its records are too many for a transcript. */
+static enum err decide(struct controller_request *request)
+{
+    struct controller_effects effects;
+
+    request->arena = &arena;
+    ck_assert_int_eq(controller_step(controller, request, 0, 1000, &effects), ERR_OK);
+    image_drop(effects.image);
+    image_delta_drop(effects.delta);
+    return request->err;
+}
+
+static enum err grow_to(const char *name, int32_t count)
+{
+    struct grow_topic topic = {.name = bytes_of_text(name), .partition_count = count};
+    struct controller_request request = {.type = CONTROLLER_CREATE_PARTITIONS,
+                                         .create_partitions = {.topics = &topic, .count = 1}};
+
+    return decide(&request);
+}
+
+static enum err create_so_many(const char *name, int32_t partitions, bool validate_only, struct create_topic *topic)
+{
+    struct controller_request request = {.type = CONTROLLER_CREATE_TOPICS};
+
+    *topic = (struct create_topic){.name = bytes_of_text(name), .partition_count = partitions, .replication_factor = 1};
+    request.create_topics = (struct create_topics){.topics = topic, .count = 1, .validate_only = validate_only};
+    return decide(&request);
+}
+
+/* The edges of CREATE_PARTITIONS_MAX and CONTROLLER_RECORDS_MAX, which are the same number: a topic's own record is one
+ * of them. Asked whether it would do, the answer is the same. */
+START_TEST(a_request_makes_so_many_partitions)
+{
+    struct create_topic topic;
+
+    begin();
+    quietly_ready();
+    ck_assert_int_eq(create_so_many("over", CREATE_PARTITIONS_MAX + 1, false, &topic), ERR_POLICY_VIOLATION);
+    ck_assert_int_eq(create_so_many("batch", CONTROLLER_RECORDS_MAX, false, &topic), ERR_POLICY_VIOLATION);
+    ck_assert_int_eq(create_so_many("batch", CONTROLLER_RECORDS_MAX, true, &topic), ERR_POLICY_VIOLATION);
+    ck_assert_int_eq(create_so_many("most", CONTROLLER_RECORDS_MAX - 1, false, &topic), ERR_OK);
+    ck_assert_int_eq(topic.err, ERR_OK);
+    ck_assert_int_eq(topic.partitions_made, CONTROLLER_RECORDS_MAX - 1);
+    ck_assert_int_eq(create_so_many("grows", 1, false, &topic), ERR_OK);
+    ck_assert_int_eq(grow_to("grows", 1 + CREATE_PARTITIONS_MAX + 1), ERR_POLICY_VIOLATION);
+    ck_assert_int_eq(grow_to("grows", 1 + CREATE_PARTITIONS_MAX), ERR_OK);
+    end();
+}
+END_TEST
+
+/* The edges of IMAGE_TOPIC_NAME_BYTES_MAX and of CONTROLLER_CONFIG_CHARS_MAX, for a new topic and for a change. */
+START_TEST(names_and_values_are_so_long)
+{
+    static uint8_t text[CONTROLLER_CONFIG_CHARS_MAX + 1];
+    struct image_config config = {BYTES_LITERAL("k"), bytes_of(text, CONTROLLER_CONFIG_CHARS_MAX + 1)};
+    struct config_change change = {BYTES_LITERAL("k"), config.value, CONFIG_SET};
+    struct create_topic topic = {.name = bytes_of(text, IMAGE_TOPIC_NAME_BYTES_MAX + 1),
+                                 .partition_count = 1,
+                                 .replication_factor = 1,
+                                 .configs = &config};
+    struct alter_resource entry = {
+        .type = CONFIG_BROKER, .resource = BYTES_LITERAL("1"), .changes = &change, .change_count = 1};
+    struct controller_request creation = {.type = CONTROLLER_CREATE_TOPICS,
+                                          .create_topics = {.topics = &topic, .count = 1}};
+    struct controller_request alteration = {.type = CONTROLLER_ALTER_CONFIGS,
+                                            .alter_configs = {.resources = &entry, .count = 1}};
+
+    memset(text, 'x', sizeof(text));
+    begin();
+    quietly_ready();
+    (void)decide(&creation);
+    ck_assert_int_eq(topic.err, ERR_INVALID_TOPIC_EXCEPTION);
+    topic.name.size = IMAGE_TOPIC_NAME_BYTES_MAX;
+    topic.config_count = 1;
+    (void)decide(&creation);
+    ck_assert_int_eq(topic.err, ERR_INVALID_CONFIG);
+    config.value.size = CONTROLLER_CONFIG_CHARS_MAX;
+    (void)decide(&creation);
+    ck_assert_int_eq(topic.err, ERR_OK);
+    (void)decide(&alteration);
+    ck_assert_int_eq(entry.err, ERR_INVALID_CONFIG);
+    change.value.size = CONTROLLER_CONFIG_CHARS_MAX;
+    (void)decide(&alteration);
+    ck_assert_int_eq(entry.err, ERR_OK);
+    end();
+}
+END_TEST
+
 static void update(const char *name, int16_t level, int8_t type)
 {
     struct feature_change change = {.name = bytes_of_text(name), .level = level, .type = type};
@@ -807,6 +897,8 @@ int main(void)
     tcase_add_test(tcase, controlled_shutdown_gives_partitions_away);
     tcase_add_test(tcase, configurations_are_altered);
     tcase_add_test(tcase, a_resource_holds_so_many_settings);
+    tcase_add_test(tcase, a_request_makes_so_many_partitions);
+    tcase_add_test(tcase, names_and_values_are_so_long);
     tcase_add_test(tcase, levels_are_changed);
     tcase_add_test(tcase, proposed_decides_until_it_is_dropped);
     tcase_add_test(tcase, memory_runs_out_anywhere);

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "raftmeta/image_records.h"
+#include "raftmeta/metadata_limits.h"
 #include "raftmeta/transcript.h"
 #include "sim/sim.h"
 
@@ -351,6 +352,41 @@ START_TEST(epochs_rise)
 }
 END_TEST
 
+/* The edges of TOPIC_PARTITIONS_MAX and IMAGE_RESOURCE_BYTES_MAX: a record beyond them is damage, one at them is not.
+ */
+START_TEST(what_no_record_says_is_damage)
+{
+    static uint8_t text[IMAGE_RESOURCE_BYTES_MAX + 1];
+    struct metadata_record topic = of_kind(RECORD_TOPIC);
+    struct metadata_record partition = of_kind(RECORD_PARTITION);
+    struct metadata_record config = of_kind(RECORD_CONFIG);
+    struct image *image = image_new();
+    struct image_edit *edit = image_edit_new(image);
+
+    memset(text, 'x', sizeof(text));
+    ck_assert_ptr_nonnull(edit);
+    topic.topic.name = BYTES_LITERAL("a");
+    topic.topic.topic_id = test_uuid(1);
+    partition.partition.topic_id = test_uuid(1);
+    config.config.resource_type = CONFIG_GROUP;
+    config.config.name = BYTES_LITERAL("k");
+    config.config.value = BYTES_LITERAL("v");
+    ck_assert_int_eq(image_edit_apply(edit, &topic, 1), ERR_OK);
+    partition.partition.partition_id = TOPIC_PARTITIONS_MAX;
+    ck_assert_int_eq(image_edit_apply(edit, &partition, 2), ERR_DAMAGED);
+    partition.partition.partition_id = TOPIC_PARTITIONS_MAX - 1;
+    ck_assert_int_eq(image_edit_apply(edit, &partition, 2), ERR_OK);
+    config.config.resource_name = bytes_of(text, IMAGE_RESOURCE_BYTES_MAX + 1);
+    ck_assert_int_eq(image_edit_apply(edit, &config, 3), ERR_DAMAGED);
+    config.config.resource_name = bytes_of(text, IMAGE_RESOURCE_BYTES_MAX);
+    ck_assert_int_eq(image_edit_apply(edit, &config, 3), ERR_OK);
+    ck_assert_ptr_nonnull(image_configs(image_edit_view(edit), CONFIG_GROUP, config.config.resource_name));
+    ck_assert_ptr_null(image_configs(image_edit_view(edit), CONFIG_GROUP, bytes_of(text, sizeof(text))));
+    image_edit_drop(edit);
+    image_drop(image);
+}
+END_TEST
+
 static bool collide(const char *a, const char *b)
 {
     size_t size = strlen(a);
@@ -416,6 +452,7 @@ int main(void)
     tcase_add_test(tcase, a_dropped_edit_leaves_no_trace);
     tcase_add_test(tcase, deltas_within_one_change);
     tcase_add_test(tcase, epochs_rise);
+    tcase_add_test(tcase, what_no_record_says_is_damage);
     tcase_add_test(tcase, names_collide);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);

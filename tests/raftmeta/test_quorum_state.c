@@ -77,6 +77,27 @@ START_TEST(what_is_no_state_is_refused)
 }
 END_TEST
 
+/* The edge of QUORUM_STATE_BYTES_MAX: what lies behind it is not read. */
+START_TEST(a_file_that_is_too_large_is_no_state)
+{
+    static const char head[] = "{\"leaderEpoch\":3,\"data_version\":1";
+    static uint8_t text[64 * 1024 + 1];
+    struct quorum_state state;
+
+    begin();
+    memset(text, ' ', sizeof(text));
+    memcpy(text, head, sizeof(head) - 1);
+    text[sizeof(text) - 2] = '}';
+    sim_fs_poke(&disk, "/m/quorum-state", bytes_of(text, sizeof(text) - 1));
+    ck_assert_int_eq(quorum_state_read(&disk.fs, "/m", &state), ERR_OK);
+    text[sizeof(text) - 2] = ' ';
+    text[sizeof(text) - 1] = '}';
+    sim_fs_poke(&disk, "/m/quorum-state", bytes_of(text, sizeof(text)));
+    ck_assert_int_eq(quorum_state_read(&disk.fs, "/m", &state), ERR_DAMAGED);
+    end();
+}
+END_TEST
+
 /* Whatever call the machine dies at, the file is the old one or the new one. */
 START_TEST(a_crash_leaves_one_or_the_other)
 {
@@ -112,6 +133,7 @@ int main(void)
     tcase_add_test(tcase, kafkas_own_is_read_and_written_the_same);
     tcase_add_test(tcase, version_0_names_the_voters);
     tcase_add_test(tcase, what_is_no_state_is_refused);
+    tcase_add_test(tcase, a_file_that_is_too_large_is_no_state);
     tcase_add_test(tcase, a_crash_leaves_one_or_the_other);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "protocol/batch.h"
+#include "raftmeta/metadata_limits.h"
 #include "raftmeta/snapshot.h"
 #include "raftmeta/transcript.h"
 #include "sim/sim_fs.h"
@@ -121,6 +122,105 @@ START_TEST(an_image_comes_back)
 }
 END_TEST
 
+/* An image of so many groups with a setting of this size each. */
+static void fill(uint32_t count, size_t value_bytes)
+{
+    static uint8_t value[INT16_MAX];
+    struct image_edit *edit = image_edit_new(loader.image);
+    struct image_delta *delta = NULL;
+    struct image *made = NULL;
+
+    ck_assert_ptr_nonnull(edit);
+    memset(value, 'v', sizeof(value));
+    for (uint32_t i = 0; i < count; i++) {
+        struct metadata_record record;
+        char name[16];
+
+        metadata_record_init(&record, RECORD_CONFIG, 29);
+        (void)snprintf(name, sizeof(name), "g%u", i);
+        record.config.resource_type = CONFIG_GROUP;
+        record.config.resource_name = bytes_of_text(name);
+        record.config.name = BYTES_LITERAL("k");
+        record.config.value = bytes_of(value, value_bytes);
+        ck_assert_int_eq(image_edit_apply(edit, &record, (int64_t)i), ERR_OK);
+    }
+    ck_assert_int_eq(image_edit_finish(edit, (int64_t)count, 1, 0, &made, &delta), ERR_OK);
+    image_delta_drop(delta);
+    image_drop(loader.image);
+    loader.image = made;
+}
+
+/* Writes it, and gives the batches of records behind that of the header. */
+static uint32_t write_and_look(struct batch_header *batches, uint32_t room)
+{
+    struct snapshot_source source = {.now_ms = 5, .last_ms = 4, .epoch = 2, .image = loader.image};
+    struct bytes file;
+    uint32_t count = 0;
+
+    ck_assert_int_eq(snapshot_write(&disk.fs, "/m/x.checkpoint", &source), ERR_OK);
+    file = sim_fs_peek(&disk, "/m/x.checkpoint");
+    while (file.size > 0) {
+        ck_assert_uint_lt(count, room);
+        ck_assert_int_eq(batch_peek(file, &batches[count], NULL), ERR_OK);
+        file = bytes_of(file.data + batches[count].size, file.size - batches[count].size);
+        count++;
+    }
+    memmove(batches, batches + 1, (count - 1) * sizeof(*batches));
+    return count - 2; /* nor that of the footer */
+}
+
+/* The edges of SNAPSHOT_BATCH_RECORDS_MAX and METADATA_BATCH_BYTES_MAX: what is over goes into the next batch. */
+START_TEST(a_batch_holds_so_much)
+{
+    struct batch_header batches[8];
+
+    begin();
+    fill(SNAPSHOT_BATCH_RECORDS_MAX, 1);
+    ck_assert_uint_eq(write_and_look(batches, 8), 1);
+    ck_assert_int_eq(batches[0].record_count, SNAPSHOT_BATCH_RECORDS_MAX);
+    end();
+    begin();
+    fill(SNAPSHOT_BATCH_RECORDS_MAX + 1, 1);
+    ck_assert_uint_eq(write_and_look(batches, 8), 2);
+    ck_assert_int_eq(batches[0].record_count, SNAPSHOT_BATCH_RECORDS_MAX);
+    ck_assert_int_eq(batches[1].record_count, 1);
+    end();
+    begin();
+    fill(METADATA_BATCH_BYTES_MAX / INT16_MAX + 1, INT16_MAX);
+    ck_assert_uint_eq(write_and_look(batches, 8), 2);
+    ck_assert_uint_le(batches[0].size, METADATA_BATCH_BYTES_MAX);
+    ck_assert_uint_gt(batches[0].size, METADATA_BATCH_BYTES_MAX - INT16_MAX - 100); /* not one more would fit */
+    end();
+}
+END_TEST
+
+static uint64_t claimed_bytes;
+
+static enum err claim_size(struct fs_file *file, uint64_t *size)
+{
+    (void)file;
+    *size = claimed_bytes;
+    return ERR_OK;
+}
+
+/* The edge of SNAPSHOT_BYTES_MAX, for a file that says it is as large. */
+START_TEST(a_file_that_is_too_large_is_not_read)
+{
+    struct fs_ops ops;
+
+    begin();
+    ops = *disk.fs.ops;
+    ops.size = claim_size;
+    disk.fs.ops = &ops;
+    sim_fs_poke(&disk, "/m/x.checkpoint", BYTES_LITERAL(""));
+    claimed_bytes = SNAPSHOT_BYTES_MAX;
+    ck_assert_int_eq(snapshot_load(&disk.fs, "/m/x.checkpoint", 9, &loader), ERR_OK);
+    claimed_bytes++;
+    ck_assert_int_eq(snapshot_load(&disk.fs, "/m/x.checkpoint", 9, &loader), ERR_LIMIT);
+    end();
+}
+END_TEST
+
 START_TEST(a_flipped_bit_is_found)
 {
     struct snapshot_source source = {.now_ms = 5, .last_ms = 4, .epoch = 2};
@@ -200,6 +300,8 @@ int main(void)
     tcase_add_test(tcase, names);
     tcase_add_test(tcase, kafkas_voters_are_written_the_same);
     tcase_add_test(tcase, an_image_comes_back);
+    tcase_add_test(tcase, a_batch_holds_so_much);
+    tcase_add_test(tcase, a_file_that_is_too_large_is_not_read);
     tcase_add_test(tcase, a_flipped_bit_is_found);
     tcase_add_test(tcase, old_ones_are_removed);
     tcase_add_test(tcase, a_crash_leaves_none_or_a_whole_one);
