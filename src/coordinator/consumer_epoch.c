@@ -10,7 +10,6 @@
 
 enum {
     TEXT_ROOM_FIRST = 4096,
-    TOPIC_RACKS_MAX = 32, /* of one partition */
 };
 
 /* What is hashed: as hash4j streams it. Numbers are little-endian; a text is its UTF-16 units, then how many. */
@@ -57,7 +56,7 @@ static uint64_t big_endian_u64(const uint8_t *bytes)
 
 static enum err hash_topic(const struct group_topics *topics, const struct group_topic *topic, uint64_t *hash)
 {
-    struct bytes racks[TOPIC_RACKS_MAX];
+    struct bytes racks[GROUP_TOPIC_RACKS_MAX];
     struct hash_text text = {.err = ERR_OK};
 
     put(&text, 0, 1); /* of the hash's form */
@@ -66,7 +65,7 @@ static enum err hash_topic(const struct group_topics *topics, const struct group
     put_text(&text, topic->name);
     put(&text, topic->partition_count, 4);
     for (uint32_t i = 0; i < topic->partition_count; i++) {
-        uint32_t count = topics->racks(topics, topic->id, i, racks, TOPIC_RACKS_MAX);
+        uint32_t count = topics->racks(topics, topic->id, i, racks, GROUP_TOPIC_RACKS_MAX);
 
         put(&text, i, 4);
         for (uint32_t j = 0; j < count; j++) {

@@ -9,7 +9,6 @@
 
 enum {
     NOWHERE = UINT32_MAX,
-    TOPIC_RACKS_MAX = 32, /* of one partition */
 };
 
 /* What an assignor is given, and what it is made from. */
@@ -256,7 +255,7 @@ static uint64_t rack_bit(struct plan *plan, struct bytes rack, bool add)
 static enum err plan_racks(struct plan *plan)
 {
     const struct group_topics *topics = plan->step->topics;
-    struct bytes racks[TOPIC_RACKS_MAX];
+    struct bytes racks[GROUP_TOPIC_RACKS_MAX];
     uint32_t at = 0;
 
     for (uint32_t i = 0; i < plan->member_count; i++)
@@ -269,7 +268,7 @@ static enum err plan_racks(struct plan *plan)
         return ERR_NOMEM;
     for (uint32_t i = 0; i < plan->topic_count; i++)
         for (uint32_t j = 0; j < plan->topics[i].partition_count; j++, at++) {
-            uint32_t count = topics->racks(topics, plan->topics[i].id, j, racks, TOPIC_RACKS_MAX);
+            uint32_t count = topics->racks(topics, plan->topics[i].id, j, racks, GROUP_TOPIC_RACKS_MAX);
 
             for (uint32_t k = 0; k < count; k++)
                 plan->rack_bits[at] |= rack_bit(plan, racks[k], false);

@@ -13,7 +13,11 @@
 #include "base/bytes.h"
 #include "base/uuid.h"
 
-enum { GROUP_TOPIC_NAME_BYTES_MAX = 249 }; /* as Kafka has it */
+enum {
+    GROUP_TOPIC_NAME_BYTES_MAX = 249, /* as Kafka has it */
+    GROUP_TOPIC_RACKS_MAX = 32,       /* of one partition that are looked at: more replicas than anybody has; further
+                                         racks count as no one's */
+};
 
 struct group_topic {
     struct uuid id;

@@ -7,7 +7,6 @@
 
 enum {
     VERSION_BYTES = 2,
-    SCRATCH_BYTES_MAX = 64 * 1024, /* these records have no arrays: nothing is taken of it */
 };
 
 /* Key or value behind its two bytes. */
@@ -17,7 +16,7 @@ static enum err read_half(const struct message_type *type, int16_t version, stru
     struct arena arena;
     enum err err = ERR_OK;
 
-    arena_init(&arena, SCRATCH_BYTES_MAX);
+    arena_init(&arena, 0); /* these records have no arrays: nothing is taken of it */
     wire_reader_init(&reader, bytes_of(from.data + VERSION_BYTES, from.size - VERSION_BYTES));
     err = message_read(type, &reader, &arena, version, message);
     arena_deinit(&arena);

@@ -27,8 +27,7 @@
 enum {
     TOPIC_REGEX_BYTES_MAX = RE2_BYTES_MAX, /* of an expression: 40 names of 25 characters; who has more may list them as
                                               names */
-    TOPIC_REGEX_CODE_MAX = 16 * 1024,      /* of what PCRE2 makes of it: repeats write it out as often */
-    TOPIC_REGEX_DEPTH_MAX = 1000,
+    TOPIC_REGEX_CODE_MAX = 16 * 1024,      /* bytes of what PCRE2 makes of it: repeats write it out as often. Refused */
     TOPIC_REGEX_COST_WORK = 4 * 1024, /* that is a cost of 1: bytes gone over, of the name and an eighth of the code */
     TOPIC_REGEX_STATES_LEAST = 64,    /* places at once that are tried first */
     TOPIC_REGEX_GROWTH = 4,           /* then so many times as many */

@@ -1,6 +1,7 @@
 /* Rule: what group coordinators know of topics is what the shard's image says: by name and by id, all of them in order
  * of name until whoever walks has enough; the racks of a partition's replicas sorted, each once, no more than there is
- * room for, replicas without one left out; and before the first image nothing at all. */
+ * room for (the cores have room for GROUP_TOPIC_RACKS_MAX), replicas without one left out; and before the first image
+ * nothing at all. */
 #include "broker/group_topics_image.h"
 
 #include <check.h>

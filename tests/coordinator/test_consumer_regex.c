@@ -183,6 +183,51 @@ START_TEST(too_many_topics_with_rights)
 }
 END_TEST
 
+/* So many topics, of the longest names that there are. */
+static uint32_t many;
+
+static void each_of_many(const struct group_topics *topics, struct bytes from,
+                         bool (*each)(void *context, const struct group_topic *topic), void *context)
+{
+    char name[GROUP_TOPIC_NAME_BYTES_MAX + 1];
+    bool wants = true;
+
+    (void)topics;
+    memset(name, 'm', sizeof(name));
+    for (uint32_t i = 0; wants && i < many; i++) {
+        struct group_topic topic = {
+            .id = test_uuid(1), .name = bytes_of(name, GROUP_TOPIC_NAME_BYTES_MAX), .partition_count = 1};
+
+        (void)snprintf(name, 6, "m%04u", i);
+        name[5] = 'm';
+        if (from.data == NULL || bytes_compare(topic.name, from) >= 0)
+            wants = each(context, &topic);
+    }
+}
+
+/* Rule: a heartbeat asks for the rights to no more than 4096 topics (RIGHTS_TOPICS_MAX of consumer_regex.c); where
+ * there are more, what an expression matches is held against them by the one who speaks next. */
+START_TEST(rights_to_so_many)
+{
+    for (many = 4096; many <= 4097; many++) {
+        int32_t epoch = 0;
+
+        begin();
+        world.quiet = true;
+        world.batch_room = 8 * 1024 * 1024;
+        world.may_describe_topic = denies_a2;
+        world.topics.each = each_of_many;
+        epoch = beat_epoch(JOIN(&world, "a", NULL, .regex = "m.*"));
+        world_advance(&world, 100);
+        ck_assert_int_eq(expression("m.*")->resolved, many == 4096);
+        BEAT(&world, "a", epoch);
+        ck_assert(expression("m.*")->resolved);
+        ck_assert_uint_eq(expression("m.*")->topic_count, many);
+        world_close(&world);
+    }
+}
+END_TEST
+
 /* Rule: a wall clock that goes back holds nobody up: a resolution of a time that is yet to come is old. */
 START_TEST(a_clock_set_back)
 {
@@ -404,5 +449,5 @@ START_TEST(each_topic_once)
 END_TEST
 
 RUN_TESTS("consumer_regex", resolved_beside, invalid, rights_count, refreshed, too_many_topics,
-          too_many_topics_with_rights, a_clock_set_back, a_piece_in_a_step, left_by_another_broker, left_just_now,
-          many_groups_take_turns, each_topic_once)
+          too_many_topics_with_rights, rights_to_so_many, a_clock_set_back, a_piece_in_a_step, left_by_another_broker,
+          left_just_now, many_groups_take_turns, each_topic_once)

@@ -83,7 +83,11 @@ START_TEST(protocols)
     uint8_t *large = zeroed(CLASSIC_METADATA_BYTES_MAX, 1);
 
     begin();
+    world.settings.initial_rebalance_delay_ms = 0;
     JOIN(&world, "new", "t");
+    ck_assert_int_eq(join_with("edge", CLASSIC_PROTOCOLS_MAX + 1, BYTES_LITERAL("")), INVALID_REQUEST);
+    ck_assert_ptr_null(group_find(world.groups, BYTES_LITERAL("edge")));
+    ck_assert_int_eq(join_with("edge", CLASSIC_PROTOCOLS_MAX, BYTES_LITERAL("")), 0);
     ck_assert_int_eq(join_with("g", PROTOCOLS, BYTES_LITERAL("")), INVALID_REQUEST);
     ck_assert_int_eq(join_with("c", PROTOCOLS, BYTES_LITERAL("")), INVALID_REQUEST);
     ck_assert_int_eq(join_with("g", 1, bytes_of(large, CLASSIC_METADATA_BYTES_MAX)), INVALID_REQUEST);
@@ -170,6 +174,19 @@ START_TEST(owned)
     ck_assert_int_eq(says_owned("g", 2, CONSUMER_OWNED_MAX), 0);
     ck_assert_int_eq(says_owned("g", 2, CONSUMER_OWNED_MAX + 1), INVALID_REQUEST);
     ck_assert_int_eq(says_owned("none", 2, CONSUMER_OWNED_MAX), GROUP_ID_NOT_FOUND);
+    end();
+}
+END_TEST
+
+/* Rule: a group takes as many members as its settings say, and never more than CONSUMER_MEMBERS_MAX. */
+START_TEST(members)
+{
+    begin();
+    world.settings.consumer_size_max = INT32_MAX;
+    ck_assert_uint_eq(consumer_size_max(world.groups), CONSUMER_MEMBERS_MAX);
+    world.settings.consumer_size_max = 1;
+    ck_assert_int_eq(beat_error(JOIN(&world, "new", "t")), 0);
+    ck_assert_int_eq(beat_error(JOIN(&world, "newer", "t")), GROUP_MAX_SIZE_REACHED);
     end();
 }
 END_TEST
@@ -313,5 +330,5 @@ START_TEST(owners_of_topics_that_are_gone)
 }
 END_TEST
 
-RUN_TESTS("group_limits", protocols, no_room_to_begin, many_named, owned, records_of_any_size, names,
+RUN_TESTS("group_limits", protocols, no_room_to_begin, many_named, owned, members, records_of_any_size, names,
           owners_of_topics_that_are_gone)

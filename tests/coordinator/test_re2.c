@@ -77,8 +77,8 @@ START_TEST(room)
 }
 END_TEST
 
-/* Rule: an expression has as many named groups as its bytes make, ended or not (re2.c asserts that they fit); each name
- * once. */
+/* Rule: an expression has as many named groups as its bytes make, ended or not (NAMES_MAX, which re2.c asserts); each
+ * name once. */
 START_TEST(named_groups)
 {
     static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
@@ -110,4 +110,14 @@ START_TEST(repeats)
 }
 END_TEST
 
-RUN_TESTS("re2", written, depth, room, named_groups, repeats)
+/* Rule: a character is one of Unicode's, the last of which is CHAR_SET_CODE_MAX. */
+START_TEST(characters)
+{
+    expect("\\x{10ffff}", "\\xff");
+    refuse(BYTES_LITERAL("\\x{110000}"), "invalid escape sequence");
+    expect("\xf4\x8f\xbf\xbf", "\\xff");
+    refuse(BYTES_LITERAL("\xf4\x90\x80\x80"), "invalid UTF-8");
+}
+END_TEST
+
+RUN_TESTS("re2", written, depth, room, named_groups, repeats, characters)

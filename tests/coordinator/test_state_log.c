@@ -758,6 +758,13 @@ static int64_t turning_now_ns(struct loop *loop)
     return turning.now_ns;
 }
 
+static const struct loop_ops turning_ops = {.post = turning_post,
+                                            .defer = turning_defer,
+                                            .submit = turning_submit,
+                                            .timer_start = turning_start,
+                                            .timer_stop = turning_stop,
+                                            .now_ns = turning_now_ns};
+
 static void turn(int64_t now_ns)
 {
     struct loop_timer *first = NULL;
@@ -775,19 +782,13 @@ static void turn(int64_t now_ns)
  * whether it is asked in each turn besides or not. */
 START_TEST(nobody_is_kept_from_a_turn)
 {
-    static const struct loop_ops ops = {.post = turning_post,
-                                        .defer = turning_defer,
-                                        .submit = turning_submit,
-                                        .timer_start = turning_start,
-                                        .timer_stop = turning_stop,
-                                        .now_ns = turning_now_ns};
     enum { RESTLESS = 3, TURNS = 3 * RESTLESS };
     static struct alarm restless[RESTLESS];
     int64_t now_ns = 0;
 
     begin(13);
     turning = (struct turning){.loop = *world.loop, .firing_ns = INT64_MIN};
-    turning.loop.ops = &ops;
+    turning.loop.ops = &turning_ops;
     ck_assert_int_eq(timer_heap_init(&turning.heap), ERR_OK);
     logs.loop = &turning.loop;
     open_all();
@@ -811,6 +812,46 @@ START_TEST(nobody_is_kept_from_a_turn)
     for (int i = 0; i < RESTLESS; i++)
         ck_assert_int_ge(restless[i].ticked_ns, now_ns - 4 * 5000);
     close_alarms(restless, RESTLESS);
+    end();
+    timer_heap_deinit(&turning.heap);
+}
+END_TEST
+
+/* Rule: of those that are due in a turn, whoever asks has its tick at once, but for more than
+ * STATE_LOG_ASKED_TICKS_MAX: the others' come by their timers, with the next turns. */
+START_TEST(so_many_tick_because_somebody_asks)
+{
+    enum { ALARMS = STATE_LOG_ASKED_TICKS_MAX + 3 };
+    static struct alarm alarms[ALARMS];
+    int64_t due_ns = 0;
+    int ticked = 0;
+
+    begin(14);
+    turning = (struct turning){.loop = *world.loop, .firing_ns = INT64_MIN};
+    turning.loop.ops = &turning_ops;
+    ck_assert_int_eq(timer_heap_init(&turning.heap), ERR_OK);
+    logs.loop = &turning.loop;
+    open_all();
+    run_until_active();
+    open_alarms(alarms, ALARMS, (struct alarm){.due_ns = INT64_MAX});
+    world_pass(&world, 999 * 1000000);
+    turning.now_ns = world.sim.mono_ns;
+    due_ns = turning.now_ns + 1000;
+    for (int i = 0; i < ALARMS; i++) {
+        alarms[i].due_ns = due_ns;
+        state_log_step(alarms[i].log, nothing, NULL); /* arms its timer */
+    }
+    turning.now_ns = due_ns;
+    for (int i = 0; i < ALARMS; i++) {
+        ck_assert_int_eq(state_log_check(alarms[i].log), ERR_OK);
+        ticked += alarms[i].ticked_ns == due_ns;
+    }
+    ck_assert_int_eq(ticked, STATE_LOG_ASKED_TICKS_MAX);
+    for (int i = 1; i < ALARMS; i++)
+        turn(due_ns + i);
+    for (int i = 0; i < ALARMS; i++)
+        ck_assert_int_ge(alarms[i].ticked_ns, due_ns);
+    close_alarms(alarms, ALARMS);
     end();
     timer_heap_deinit(&turning.heap);
 }
@@ -1122,7 +1163,7 @@ END_TEST
 RUN_TESTS("state_log", what_is_answered_is_read_again, one_turn_is_one_batch, lingers_as_long_as_is_said,
           steps_are_whole_in_a_batch, a_step_too_large_fails_alone, failures_long_ago_are_forgotten,
           a_failed_append_loads_anew, late_commits_are_told, unknown_versions_fail_the_load, time_passes,
-          ticks_take_turns, nobody_is_kept_from_a_turn, what_is_due_comes_before_who_asks,
-          who_slept_hears_everybody_first, transactions_and_codecs_are_replayed, steps_in_transactions,
-          a_long_log_is_loaded_in_turns, closing_answers_everybody, the_partition_goes, a_bound_of_pending_bytes,
-          whatever_dies, whatever_fails_once)
+          ticks_take_turns, nobody_is_kept_from_a_turn, so_many_tick_because_somebody_asks,
+          what_is_due_comes_before_who_asks, who_slept_hears_everybody_first, transactions_and_codecs_are_replayed,
+          steps_in_transactions, a_long_log_is_loaded_in_turns, closing_answers_everybody, the_partition_goes,
+          a_bound_of_pending_bytes, whatever_dies, whatever_fails_once)

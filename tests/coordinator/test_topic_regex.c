@@ -216,8 +216,8 @@ static char *fill(char *to, size_t size, const char *before, const char *again, 
     return to;
 }
 
-/* Rule: what is too large is refused, as it is written or as it is repeated; a list of names that is not, is matched to
- * its end. */
+/* Rule: what is too large is refused, as it is written or as it is repeated (TOPIC_REGEX_CODE_MAX); a list of names
+ * that is not, is matched to its end, at as many places at once as it begins with (TOPIC_REGEX_STATES_MAX). */
 START_TEST(sizes)
 {
     char text[TOPIC_REGEX_BYTES_MAX + 64];
