@@ -248,7 +248,8 @@ START_TEST(a_torn_tail_has_no_end)
 }
 END_TEST
 
-/* A megabyte in which every other byte could begin a batch costs time in proportion, not in square. */
+/* A megabyte in which every other byte could begin a batch costs time in proportion (TRIES_FACTOR_MAX), not in
+ * square. */
 START_TEST(a_search_is_bounded)
 {
     enum { BYTES = 1024 * 1024 };

@@ -144,4 +144,27 @@ START_TEST(replacement_is_whole)
 }
 END_TEST
 
-RUN_TESTS("checkpoint", offsets_round_trip, bad_offset_files, epochs_round_trip, topic_ids, replacement_is_whole)
+/* The edge of SMALL_FILE_BYTES_MAX of checkpoint.c: a file of epochs that is larger is not read. */
+START_TEST(a_large_file_is_not_read)
+{
+    enum { FILE_BYTES = 1024 * 1024 };
+    static const char head[] = "0\n1\n";
+
+    for (int larger = 0; larger <= 1; larger++) {
+        struct epoch_cache epochs = {0};
+        struct text text = {0};
+
+        world_begin(&world, 9);
+        text_add(&text, "%s%*s\n", head, FILE_BYTES - (int)strlen(head) - 1 + larger, "4 7");
+        ck_assert_uint_eq(text.size, (size_t)FILE_BYTES + (size_t)larger);
+        sim_fs_poke(&world.disk, "/data/leader-epoch-checkpoint", bytes_of(text.data, text.size));
+        ck_assert_int_eq(checkpoint_read_epochs(&world.disk.fs, "/data", &epochs), larger == 0 ? ERR_OK : ERR_LIMIT);
+        text_deinit(&text);
+        epoch_cache_deinit(&epochs);
+        world_end(&world);
+    }
+}
+END_TEST
+
+RUN_TESTS("checkpoint", offsets_round_trip, bad_offset_files, epochs_round_trip, topic_ids, replacement_is_whole,
+          a_large_file_is_not_read)

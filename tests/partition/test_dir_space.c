@@ -139,6 +139,45 @@ START_TEST(marks_go_by_the_size_of_the_volume)
 }
 END_TEST
 
+static struct fs_space claimed;
+
+static enum err claim_space(struct fs *fs, const char *path, struct fs_space *to)
+{
+    (void)fs, (void)path;
+    *to = claimed;
+    return ERR_OK;
+}
+
+static enum dir_space_state state_with(uint64_t free_bytes)
+{
+    claimed.free_bytes = free_bytes;
+    dir_space_look(&space);
+    return space.state;
+}
+
+/* The edges of DIR_WARN_BYTES_MAX and DIR_REFUSE_BYTES_MAX, which a share of a large volume would be over; its reserve
+ * is DIR_RESERVE_BYTES_MAX. */
+START_TEST(marks_end_on_a_large_volume)
+{
+    struct fs_ops ops;
+
+    begin(&(struct dir_space_config){-1, -1, -1});
+    world.disk.capacity_bytes = UINT64_C(1) << 50;
+    ops = *world.disk.fs.ops;
+    ops.space = claim_space;
+    world.disk.fs.ops = &ops;
+    claimed = (struct fs_space){.total_bytes = UINT64_C(1) << 50};
+    ck_assert_int_eq(state_with(DIR_WARN_BYTES_MAX), DIR_SPACE_AMPLE);
+    for (int i = 0; i < 1000 && reserve_bytes() < DIR_RESERVE_BYTES_MAX; i++)
+        dir_space_look(&space);
+    ck_assert_uint_eq(reserve_bytes(), DIR_RESERVE_BYTES_MAX);
+    ck_assert_int_eq(state_with(DIR_WARN_BYTES_MAX - 1), DIR_SPACE_LOW);
+    ck_assert_int_eq(state_with(DIR_REFUSE_BYTES_MAX), DIR_SPACE_LOW);
+    ck_assert_int_eq(state_with(DIR_REFUSE_BYTES_MAX - 1), DIR_SPACE_FULL);
+    end();
+}
+END_TEST
+
 START_TEST(a_warning_says_how_long_the_rest_will_last)
 {
     const char *hours = NULL;
@@ -395,7 +434,7 @@ START_TEST(a_log_opens_without_a_byte_of_room)
 END_TEST
 
 RUN_TESTS("dir_space", producers_are_refused_below_the_second_mark, what_is_appended_counts_before_anyone_looks_again,
-          without_marks_nobody_is_refused, marks_go_by_the_size_of_the_volume,
+          without_marks_nobody_is_refused, marks_go_by_the_size_of_the_volume, marks_end_on_a_large_volume,
           a_warning_says_how_long_the_rest_will_last, the_reserve_is_given_back_slice_by_slice,
           what_lacks_no_bytes_is_not_helped, the_reserve_is_built_above_the_second_mark_alone,
           a_later_version_stops_the_start_and_damage_does_not, the_reserve_has_what_it_says,

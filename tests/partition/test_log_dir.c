@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "partition/log_dir.h"
+#include "partition/text_file.h"
 #include "run_tests.h"
 #include "world.h"
 
@@ -60,6 +61,27 @@ START_TEST(meta_properties)
     ck_assert(uuid_is_zero(got.directory_id));
     sim_fs_poke(&world.disk, "/data/meta.properties", BYTES_LITERAL("version=0\nbroker.id=0\n"));
     ck_assert_int_eq(log_dir_read_meta(dir, &got), ERR_DAMAGED);
+    end();
+}
+END_TEST
+
+/* The edge of SMALL_FILE_BYTES_MAX of log_dir.c: what is larger is no meta.properties, and no mark of a clean stop. */
+START_TEST(large_files_are_not_read)
+{
+    enum { FILE_BYTES = 64 * 1024 };
+    static const char words[] = "version=1\ncluster.id=x\nnode.id=0\n";
+    struct log_dir_meta got;
+
+    begin(2);
+    for (int larger = 0; larger <= 1; larger++) {
+        struct text text = {0};
+
+        text_add(&text, "#%*s\n%s", FILE_BYTES - (int)strlen(words) - 2 + larger, "", words);
+        ck_assert_uint_eq(text.size, (size_t)FILE_BYTES + (size_t)larger);
+        sim_fs_poke(&world.disk, "/data/meta.properties", bytes_of(text.data, text.size));
+        ck_assert_int_eq(log_dir_read_meta(dir, &got), larger == 0 ? ERR_OK : ERR_DAMAGED);
+        text_deinit(&text);
+    }
     end();
 }
 END_TEST
@@ -204,5 +226,5 @@ START_TEST(strays_are_kept)
 }
 END_TEST
 
-RUN_TESTS("log_dir", one_process_only, meta_properties, clean_mark, checkpoints_of_an_earlier_topic, finds_partitions,
-          strays_are_kept)
+RUN_TESTS("log_dir", one_process_only, meta_properties, large_files_are_not_read, clean_mark,
+          checkpoints_of_an_earlier_topic, finds_partitions, strays_are_kept)

@@ -425,17 +425,22 @@ START_TEST(a_paused_one_does_not_spin)
 {
     struct partition_log *log = NULL;
     uint64_t steps = 0;
+    int64_t began_ns = 0;
 
     move_world_begin(&world, &other, 1, false);
     log = world_log(&world);
     move_world_fill(&world, log);
     ck_assert_int_eq(world_sync(&world, log), ERR_OK);
-    moving = (struct moving_op){.bytes_per_second = 100};
+    moving = (struct moving_op){.bytes_per_second = 1};
+    began_ns = world.sim.mono_ns;
     move_world_start(&world, log, &other, &moving);
     for (; !moving.done; steps++) {
         ck_assert(sim_step(&world.sim, INT64_MAX));
         ck_assert_uint_lt(steps, 2000);
     }
+    /* Nor is a pause longer than CLEAN_PAUSE_NS_MAX: at a byte a second it would take hours. */
+    ck_assert_int_ge(world.sim.mono_ns - began_ns, CLEAN_PAUSE_NS_MAX);
+    ck_assert_int_le(world.sim.mono_ns - began_ns, 10 * CLEAN_PAUSE_NS_MAX);
     world_close(&world, log);
     world_end(&world);
 }

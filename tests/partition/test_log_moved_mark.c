@@ -160,5 +160,30 @@ START_TEST(without_it_a_log_is_recovered)
 }
 END_TEST
 
+/* The edge of MARK_BYTES_MAX, for a later version's: a file that is larger than any mark is none. */
+START_TEST(a_large_file_is_no_mark)
+{
+    enum { MARK_BYTES = 4096, SEAL_BYTES = 9 };
+    struct log_moved_mark got;
+
+    for (int larger = 0; larger <= 1; larger++) {
+        struct text text = {0};
+
+        world_begin(&world, 1);
+        text_add(&text, "ottla-moved 2\n%*s\n", MARK_BYTES - SEAL_BYTES - (int)strlen("ottla-moved 2\n\n") + larger,
+                 "");
+        text_seal(&text);
+        ck_assert_uint_eq(text.size, (size_t)MARK_BYTES + (size_t)larger);
+        sim_fs_poke(&world.disk, PATH, bytes_of(text.data, text.size));
+        if (larger == 0)
+            ck_assert_int_eq(log_moved_mark_read(&world.disk.fs, "/data", &got), ERR_UNSUPPORTED_VERSION);
+        else
+            ck_assert_int_eq(log_moved_mark_read(&world.disk.fs, "/data", &got), ERR_NOT_FOUND);
+        text_deinit(&text);
+        world_end(&world);
+    }
+}
+END_TEST
+
 RUN_TESTS("log_moved_mark", it_comes_back_as_written, its_form, damaged_it_says_nothing, only_what_is_one_is_read,
-          without_it_a_log_is_recovered)
+          without_it_a_log_is_recovered, a_large_file_is_no_mark)

@@ -74,4 +74,30 @@ START_TEST(a_later_version_is_refused)
 }
 END_TEST
 
-RUN_TESTS("log_truncation_mark", it_comes_back_as_written, damaged_nothing_is_believed, a_later_version_is_refused)
+/* The edge of MARK_BYTES_MAX, for a later version's: a file that is larger than any mark is none. */
+START_TEST(a_large_file_is_no_mark)
+{
+    enum { MARK_BYTES = 4096, SEAL_BYTES = 9 };
+    struct log_truncation_mark got;
+
+    for (int larger = 0; larger <= 1; larger++) {
+        struct text text = {0};
+
+        world_begin(&world, 1);
+        text_add(&text, "ottla-truncation 2\n%*s\n",
+                 MARK_BYTES - SEAL_BYTES - (int)strlen("ottla-truncation 2\n\n") + larger, "");
+        text_seal(&text);
+        ck_assert_uint_eq(text.size, (size_t)MARK_BYTES + (size_t)larger);
+        sim_fs_poke(&world.disk, PATH, bytes_of(text.data, text.size));
+        if (larger == 0)
+            ck_assert_int_eq(log_truncation_mark_read(&world.disk.fs, "/data", &got), ERR_UNSUPPORTED_VERSION);
+        else
+            ck_assert(reads_as(0, INT64_MAX));
+        text_deinit(&text);
+        world_end(&world);
+    }
+}
+END_TEST
+
+RUN_TESTS("log_truncation_mark", it_comes_back_as_written, damaged_nothing_is_believed, a_later_version_is_refused,
+          a_large_file_is_no_mark)
