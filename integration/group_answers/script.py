@@ -12,11 +12,13 @@ WAIT_SECONDS = 0.3                  # JoinGroup or SyncGroup without an answer b
 ANSWER_SECONDS = 10                 # everything else is answered
 LAST_SECONDS = 0.5
 UNTIL_SECONDS = 15
+TOPICS_MS = 10000
 RESOURCE_GROUP = 32
-OWN_WORDS = ("IncrementalAlterConfigs", "DescribeConfigs")
+OWN_WORDS = ("IncrementalAlterConfigs", "DescribeConfigs", "CreateTopics", "DeleteTopics", "CreatePartitions")
 SHARES = ("Assignment", "MemberAssignment")
 _groups = itertools.count(1)
 UNHEARD_ID = re.compile("-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")     # of one who was not told that it joined
+WAITING = ("JoinGroup", "SyncGroup")
 DROPPED = ("ThrottleTimeMs", "AuthorizedOperations", "ClientHost")
 
 
@@ -37,16 +39,47 @@ class Actor:
         self.generation = -1
         self.epoch = 0              # in the consumer protocol, and what it owns there
         self.owned = {}
+        self.given = {}             # partitions by topic, in the classic protocol
         self.lives = 0
+
+
+def how_of(words):
+    """{what: how} of `what=how`, and {what: True} of `what`."""
+    return dict(word.split("=", 1) if "=" in word else (word, True) for word in words)
+
+
+def assignment_of(data):
+    """(version, {topic: partitions}) of a ConsumerProtocolAssignment; None of other bytes."""
+    if not isinstance(data, (bytes, bytearray)) or len(data) < 10 or data[:2] not in (b"\0\0", b"\0\1"):
+        return None
+    at, topics = 6, {}
+    for _ in range(struct.unpack(">i", data[2:6])[0]):
+        size = struct.unpack(">h", data[at:at + 2])[0]
+        name = data[at + 2:at + 2 + size].decode()
+        count = struct.unpack(">i", data[at + 2 + size:at + 6 + size])[0]
+        at += 6 + size + 4 * count
+        topics[name] = list(struct.unpack(f">{count}i", data[at - 4 * count:at]))
+    return data[1], topics
+
+
+def with_topics(topics):
+    """{topic: partitions} as the embedded protocol writes it."""
+    out = struct.pack(">i", len(topics))
+    for name, partitions in topics.items():
+        out += struct.pack(">h", len(name)) + name.encode() + struct.pack(f">i{len(partitions)}i", len(partitions), *partitions)
+    return out
 
 
 class Script:
     """One sequence against one broker."""
 
+    together_seconds = 0.04         # what was answered with an answer is told with it
+
     def __init__(self, broker, topics, ids, restart=None):
         self.broker = broker
         self.topics = topics
         self.ids = ids              # of topics by name
+        self.topic_of = {bytes(ids[name]): short for short, name in topics.items() if name in ids}
         self.restart = restart
         self.prefix = f"s{next(_groups)}-"
         self.actors = {}
@@ -74,26 +107,37 @@ class Script:
         if who == "-":
             getattr(self, f"do_{verb}")(*words)
             return
-        if who not in self.actors:
-            self.actors[who] = Actor(self.broker, who)
-        actor = self.actors[who]
+        actor = self.actor(who)
         self.gather(WAIT_SECONDS, actor)        # one that was only slow has its answer now
         # What it asks on a connection where something waits is asked when that has its answer.
         blocked = bool(actor.connection.awaited)
-        how = dict(word.split("=", 1) if "=" in word else (word, True) for word in words)
+        how = how_of(words)
         if "until" in how:
             self.repeat(actor, verb, how)
-        api, version, body = getattr(self, f"ask_{verb}")(actor, how)
+        api = self.ask(actor, verb, how)
+        self.gather(WAIT_SECONDS if blocked or api in WAITING else ANSWER_SECONDS, actor)
+
+    def actor(self, who):
+        if who not in self.actors:
+            self.actors[who] = Actor(self.broker, who)
+        return self.actors[who]
+
+    def ask(self, actor, verb, how):
+        """Sends one request; as: with what another has learnt. What it is called."""
+        knows = self.actors.get(how.pop("as", None), actor)
+        api, version, body = getattr(self, f"ask_{verb}")(knows, how)
+        self.send(actor, api, version, body)
+        return api
+
+    def send(self, actor, api, version, body):
         actor.connection.send(api, version, body)
-        self.gather(WAIT_SECONDS if blocked or api in ("JoinGroup", "SyncGroup") else ANSWER_SECONDS, actor)
 
     def repeat(self, actor, verb, how):
         """Asks the same again and again, until its member has that epoch: what a broker does beside its answers."""
         until = int(how.pop("until"))
         deadline = time.monotonic() + UNTIL_SECONDS
         while actor.epoch != until and time.monotonic() < deadline:
-            api, version, body = getattr(self, f"ask_{verb}")(actor, how)
-            actor.connection.send(api, version, body)
+            self.ask(actor, verb, how)
             self.gather(ANSWER_SECONDS, actor)
             self.answers.pop()
 
@@ -118,7 +162,7 @@ class Script:
                 return
             ready = select.select(list(waiting), [], [], left)[0]
             if first is not None and first.connection.socket in ready:
-                time.sleep(0.04)    # what was answered with it is told with it
+                time.sleep(self.together_seconds)
                 ready = select.select(list(waiting), [], [], 0)[0]
             for actor in sorted((waiting[one] for one in ready), key=lambda one: one.name):
                 self.hear(actor)
@@ -144,27 +188,41 @@ class Script:
             actor.epoch = actor.generation = reply["MemberEpoch"]
             if reply["Assignment"] is not None:
                 actor.owned = {part["TopicId"]: part["Partitions"] for part in reply["Assignment"]["TopicPartitions"]}
+        if api == "SyncGroup" and reply["ErrorCode"] == 0:
+            _, actor.given = assignment_of(reply["Assignment"]) or (0, {})
+        if api == "CreateTopics":
+            self.learn_topics(reply["Topics"])
         if api == "ListGroups":
             reply["Groups"] = [group for group in reply["Groups"] if group["GroupId"].startswith(self.prefix)]
         if api in OWN_WORDS:
             reply = without_words(reply)
         self.answers.append([actor.name, f"{api} {version}", reply])
 
+    def learn_topics(self, made):
+        """The ids of new topics; one that is made again has another, and is told apart."""
+        for topic in made:
+            if topic["ErrorCode"] == 0 and "TopicId" in topic:
+                short = next(short for short, name in self.topics.items() if name == topic["Name"])
+                before = sum(name.rstrip("'") == short for name in self.topic_of.values())
+                self.ids[topic["Name"]] = topic["TopicId"]
+                self.topic_of[bytes(topic["TopicId"])] = short + "'" * before
+
+    @staticmethod
+    def partitions(numbers):
+        """Which partitions is the assignor's affair, and not the same from run to run."""
+        return f"{len(numbers)} of them"
+
     def plain(self, value):
         """As it can be compared: ids by name, lists of members in order, times left out."""
         if isinstance(value, dict):
             if "TopicId" in value and "Partitions" in value and all(isinstance(one, int) for one in value["Partitions"]):
-                # Which partitions is the assignor's affair, and not the same from run to run.
-                value = {**value, "Partitions": f"{len(value['Partitions'])} of them"}
+                value = {**value, "Partitions": self.partitions(value["Partitions"])}
             return {key: self.share(each) if key in SHARES else self.plain(each)
                     for key, each in value.items() if key not in DROPPED}
         if isinstance(value, (list, tuple)):
             return sorted((self.plain(each) for each in value), key=str)
         if isinstance(value, (bytes, bytearray)):
-            for short, name in self.topics.items():
-                if bytes(value) == bytes(self.ids[name]):
-                    return short
-            return value.decode("latin-1")
+            return self.topic_of.get(bytes(value)) or value.decode("latin-1")
         if isinstance(value, str):
             for member, name in self.names.items():
                 value = value.replace(member, name)
@@ -175,16 +233,11 @@ class Script:
 
     def share(self, value):
         """A ConsumerProtocolAssignment: which partitions is the assignor's affair; other bytes as they are."""
-        if not isinstance(value, (bytes, bytearray)) or len(value) < 10 or value[:2] not in (b"\0\0", b"\0\1"):
+        if assignment_of(value) is None:
             return self.plain(value)
-        at, topics = 6, []
-        for _ in range(struct.unpack(">i", value[2:6])[0]):
-            size = struct.unpack(">h", value[at:at + 2])[0]
-            name = value[at + 2:at + 2 + size].decode()
-            count = struct.unpack(">i", value[at + 2 + size:at + 6 + size])[0]
-            at += 6 + size + 4 * count
-            topics.append(f"{count} of {self.plain(name)}")
-        return f"version {value[1]}: {', '.join(sorted(topics)) or 'nothing'}"
+        version, topics = assignment_of(value)
+        told = sorted(f"{self.partitions(numbers).removesuffix(' them')} {self.plain(name)}" for name, numbers in topics.items())
+        return f"version {version}: {', '.join(told) or 'nothing'}"
 
     # ---- the verbs ----
 
@@ -209,6 +262,7 @@ class Script:
         return body
 
     def ask_join(self, actor, how):
+        """meta=sub:t,u is a subscription of the consumer protocol; own: with what it has."""
         version = int(how.get("v", 9))
         if how.get("instance"):
             actor.instance = how["instance"]
@@ -216,8 +270,9 @@ class Script:
                 actor.member = ""
         meta = how.get("meta", "m")
         if meta.startswith("sub:"):
-            name = self.topics[meta[4:]].encode()
-            meta = struct.pack(">hih", 1, 1, len(name)) + name + struct.pack(">ii", -1, 0)
+            topics = [self.topics.get(one, one).encode() for one in meta[4:].split(",") if one]
+            meta = struct.pack(">hi", 1, len(topics)) + b"".join(struct.pack(">h", len(name)) + name for name in topics)
+            meta += struct.pack(">i", -1) + with_topics(actor.given if "own" in how else {})
         else:
             meta = meta.encode()
         names = [name for name in how.get("protocols", "range").split(",") if name]
@@ -231,9 +286,10 @@ class Script:
         return "JoinGroup", version, body
 
     def ask_sync(self, actor, how):
+        """a=text is what a gets; a=t/0+1 is an assignment of the consumer protocol."""
         version = int(how.get("v", 5))
         known = ("v", "gen", "member", "instance", "group", "type", "name")
-        shares = [{"MemberId": self.member(actor, {"member": key}), "Assignment": value.encode()}
+        shares = [{"MemberId": self.member(actor, {"member": key}), "Assignment": self.portion(value)}
                   for key, value in how.items() if key not in known]
         body = {"GroupId": self.group(how), "GenerationId": int(how.get("gen", actor.generation)),
                 **self.identity(actor, version, how, 3), "Assignments": shares}
@@ -241,6 +297,12 @@ class Script:
             body["ProtocolType"] = self.nullable(how, "type", "consumer")
             body["ProtocolName"] = self.nullable(how, "name", "range")
         return "SyncGroup", version, body
+
+    def portion(self, text):
+        topic, slash, partitions = text.partition("/")
+        if not slash:
+            return text.encode()
+        return struct.pack(">h", 1) + with_topics({self.topics[topic]: list(map(int, partitions.split("+")))}) + struct.pack(">i", -1)
 
     def ask_beat(self, actor, how):
         version = int(how.get("v", 4))
@@ -269,6 +331,13 @@ class Script:
             body["IncludeAuthorizedOperations"] = False
         return "DescribeGroups", version, body
 
+    def ask_find(self, _, how):
+        version = int(how.get("v", 6))
+        body = {"Key": self.group(how)} if version < 4 else {"CoordinatorKeys": [self.group(how)]}
+        if version >= 1:
+            body["KeyType"] = int(how.get("type", 0))
+        return "FindCoordinator", version, body
+
     def ask_list(self, _, how):
         version = int(how.get("v", 5))
         body = {}
@@ -291,6 +360,10 @@ class Script:
                     found.setdefault(self.topics.get(topic, topic), {})[int(partition)] = value
         return found
 
+    def topic(self, name, version):
+        """What names a topic in requests of offsets."""
+        return {"Name": name} if version < 10 else {"TopicId": self.ids.get(name, name.encode()[-16:].ljust(16, b"!"))}
+
     def ask_commit(self, actor, how):
         version = int(how.get("v", 9))
         meta = "x" * int(how["metasize"]) if "metasize" in how else self.nullable(how, "meta", "")
@@ -301,7 +374,7 @@ class Script:
             return body
         body = {"GroupId": self.group(how), "GenerationIdOrMemberEpoch": int(how.get("gen", actor.generation)),
                 **self.identity(actor, version, how, 7),
-                "Topics": [{"Name": topic, "Partitions": [entry(*one) for one in parts.items()]}
+                "Topics": [{**self.topic(topic, version), "Partitions": [entry(*one) for one in parts.items()]}
                            for topic, parts in self.places(how).items()]}
         if 2 <= version <= 4:
             body["RetentionTimeMs"] = -1
@@ -309,7 +382,7 @@ class Script:
 
     def ask_fetch(self, actor, how):
         version = int(how.get("v", 9))
-        topics = None if how.get("all") else [{"Name": topic, "PartitionIndexes": list(parts)}
+        topics = None if how.get("all") else [{**self.topic(topic, version), "PartitionIndexes": list(parts)}
                                               for topic, parts in self.places(how).items()]
         if version < 8:
             body = {"GroupId": self.group(how), "Topics": topics}
@@ -326,6 +399,20 @@ class Script:
         return "OffsetDelete", 0, {"GroupId": self.group(how), "Topics": [
             {"Name": topic, "Partitions": [{"PartitionIndex": partition} for partition in parts]}
             for topic, parts in self.places(how).items()]}
+
+    # ---- topics ----
+
+    def ask_create(self, _, how):
+        """t=3 makes t with three partitions."""
+        return "CreateTopics", 7, {"Topics": [{"Name": self.topics[short], "NumPartitions": int(count), "ReplicationFactor": 1}
+                                              for short, count in how.items()]}
+
+    def ask_grow(self, _, how):
+        return "CreatePartitions", 3, {"TimeoutMs": TOPICS_MS, "Topics": [
+            {"Name": self.topics[short], "Count": int(count), "Assignments": None} for short, count in how.items()]}
+
+    def ask_drop(self, _, how):
+        return "DeleteTopics", 5, {"TimeoutMs": TOPICS_MS, "TopicNames": [self.topics[short] for short in how]}
 
     # ---- the consumer protocol (KIP-848) ----
 

@@ -1,0 +1,60 @@
+"""Random sequences of group requests, asked of Apache Kafka and of Ottla at once: answers compared, one for one."""
+
+import os
+import time
+
+from group_answers.suite import await_coordinator
+from harness import broker
+from harness.runner import Different, long, ottla_only
+from wire.client import Client
+
+from .driver import PATIENCE, Pair
+from .generator import Generator
+
+NEEDS = ("kafka",)
+NEEDS_BROKER = False
+
+SEED = int(os.environ.get("OTTLA_GROUP_SEED", "20261130"))
+SECONDS = int(os.environ.get("OTTLA_GROUP_SECONDS", "15"))
+KINDS_SHOWN = 40
+PARTITIONS = {"t": 12, "u": 5}
+# One thread each, so that answers leave in the order in which they were decided; the range assignor, since which
+# partitions the uniform one gives to whom depends on the order of a hash map.
+CONFIG = {"group_initial_rebalance_delay_ms": 0, "offsets_topic_num_partitions": 1, "group_consumer_assignment_interval_ms": 0,
+          "group_consumer_assignors": "range,uniform", "num_network_threads": 1, "num_io_threads": 1}
+
+
+@long
+@ottla_only
+def test_random_sequences(env):
+    """What is asked of groups, in whatever order, is answered as by Apache Kafka."""
+    kafka = broker.Kafka(env.folder / "kafka", {key.replace("_", "."): value for key, value in CONFIG.items()})
+    try:
+        kafka.start()
+        with env.own_broker(**CONFIG) as ottla:
+            for node in (kafka, ottla):
+                with Client(node, seconds=60) as connection:
+                    await_coordinator(connection)
+            compare(Pair((kafka, ottla), PARTITIONS))
+    finally:
+        kafka.kill()
+
+
+def compare(pair):
+    """Sequences of one seed after the other; each kind of difference once, with as few requests as show it."""
+    found, once, seed, end = {}, [], SEED, time.monotonic() + SECONDS
+    while time.monotonic() < end and len(found) < KINDS_SHOWN:
+        difference = pair.run(Generator(seed).lines())
+        if difference and difference.kind() not in found:
+            # What does not come again, with more time for either, was a matter of time.
+            again = pair.run(difference.lines, PATIENCE)
+            if again is None or again.kind() != difference.kind():
+                once.append(seed)
+            else:
+                found[difference.kind()] = f"seed {seed}: {pair.shorten(again).text()}"
+                print(f"    {found[difference.kind()]}", flush=True)
+        seed += 1
+    print(f"    seeds {SEED} to {seed - 1}: {pair.runs} sequences, {pair.steps} requests; not again: {once}")
+    pair.close()
+    if found:
+        raise Different(f"{len(found)} kinds of difference:\n" + "\n".join(found.values()))
