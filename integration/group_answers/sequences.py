@@ -83,6 +83,9 @@ OFFSETS = {
     "every version of OffsetFetch": "a commit gen=-1 member= t/0=5; a fetch v=1 t/0,t/1; a fetch v=2 t/0,t/1; a fetch v=2 all; a fetch v=3 t/0; "
                                     "a fetch v=5 t/0; a fetch v=6 t/0; a fetch v=7 t/0; a fetch v=7 all; a fetch v=8 t/0; a fetch v=9 t/0",
     "topics that are not there": "a commit gen=-1 member= none/0=5 t/0=1; a commit gen=-1 member= t/9=5; a fetch none/0,t/9",
+    "topics that are not there, and a group that refuses": "a join v=3; b commit gen=-1 member= none/0=5; b commit gen=-1 member= none/0=5 t/9=6 t/0=7; "
+                                                           "a commit none/0=5; a commit none/0=5 t/0=6; b commit v=10 gen=3 none/0=5 group=no; "
+                                                           "b commit v=10 gen=3 none/0=5 t/0=6 group=no",
     "metadata": "a commit gen=-1 member= meta=hello t/0=5; a fetch t/0; a commit gen=-1 member= metasize=4096 t/0=6; "
                 "a commit gen=-1 member= metasize=4097 t/0=7; a commit gen=-1 member= meta=null t/1=8; a fetch t/0,t/1",
     "a generation without a group": "a commit gen=0 member=who t/0=5; a commit v=8 gen=0 member=who t/0=5; a commit gen=5 member= t/0=5",

@@ -17,7 +17,7 @@ enum {
 };
 
 struct commit_part {
-    const struct group_topic *topic; /* filled in, unless the error says that it is not known */
+    const struct group_topic *topic; /* NULL: of what is not there, and the error says so */
     int32_t partition;
     int32_t leader_epoch;
     int64_t offset;
@@ -39,6 +39,7 @@ struct commit {
     struct group_topic *topics; /* by topic of the request */
     struct commit_part *parts;
     uint32_t part_count;
+    uint32_t asked; /* of them, what is there */
 };
 
 static enum err may_commit(const struct commit *commit)
@@ -61,7 +62,7 @@ static enum err may_commit(const struct commit *commit)
     return commit->generation < 0 ? ERR_OK : ERR_UNKNOWN_MEMBER_ID; /* Empty, and never had members */
 }
 
-/* Known: *topic is filled in. */
+/* ERR_OK: *topic is filled in. */
 static enum err resolve(const struct commit *commit, struct bytes name, struct uuid id, struct group_topic *topic)
 {
     const struct group_topics *topics = commit->step->topics;
@@ -73,8 +74,6 @@ static enum err resolve(const struct commit *commit, struct bytes name, struct u
 
 static enum err check_partition(const struct commit *commit, const struct commit_part *part)
 {
-    if (part->partition < 0 || (uint32_t)part->partition >= part->topic->partition_count)
-        return ERR_UNKNOWN_TOPIC_OR_PARTITION;
     if (utf8_count_units(part->metadata) > (size_t)commit->groups->settings->metadata_chars_max)
         return ERR_OFFSET_METADATA_TOO_LARGE;
     return ERR_OK;
@@ -119,10 +118,24 @@ static enum err write_part(const struct commit *commit, const struct commit_part
                       record.version, &record.value);
 }
 
+/* What is not there was not asked of the group, and keeps its own error. */
 static void fail_all(const struct commit *commit, enum err why)
 {
     for (uint32_t i = 0; i < commit->part_count; i++)
-        *commit->parts[i].error_code = err_wire(why);
+        if (commit->parts[i].topic != NULL)
+            *commit->parts[i].error_code = err_wire(why);
+}
+
+/* The next part, of a topic of the request (known: ERR_OK, or what to say of it), with the error that it has. */
+static void add_part(struct commit *commit, struct commit_part part, enum err known)
+{
+    if (known == ERR_OK && (part.partition < 0 || (uint32_t)part.partition >= part.topic->partition_count))
+        known = ERR_UNKNOWN_TOPIC_OR_PARTITION;
+    if (known != ERR_OK)
+        part.topic = NULL;
+    *part.error_code = err_wire(known);
+    commit->asked += (uint32_t)(known == ERR_OK);
+    commit->parts[commit->part_count++] = part;
 }
 
 /* Refuses what is to be refused; *bytes: out, of the records of the rest. */
@@ -173,9 +186,12 @@ static enum err write_parts(const struct commit *commit)
 /* ERR_OK: the response is filled in, be it with refusals. */
 static enum err decide(const struct commit *commit)
 {
-    enum err allowed = may_commit(commit);
+    enum err allowed = ERR_OK;
     size_t bytes = 0;
 
+    if (commit->asked == 0)
+        return ERR_OK; /* the group is not asked, and nobody's session goes on */
+    allowed = may_commit(commit);
     if (allowed == ERR_STALE_MEMBER_EPOCH && commit->transactional)
         allowed = ERR_ILLEGAL_GENERATION;
     if (allowed != ERR_OK) {
@@ -232,16 +248,17 @@ static enum err take(struct commit *commit, const struct offset_commit_request *
 
             offset_commit_response_partition_init(&to->partitions[k]);
             to->partitions[k].partition_index = at->partition_index;
-            to->partitions[k].error_code = err_wire(known);
-            commit->parts[commit->part_count++] = (struct commit_part){
-                .topic = &commit->topics[i],
-                .partition = at->partition_index,
-                .leader_epoch = at->committed_leader_epoch,
-                .offset = at->committed_offset,
-                .timestamp_ms = at->commit_timestamp == -1 ? commit->step->now_ms : at->commit_timestamp,
-                .metadata = at->committed_metadata,
-                .error_code = &to->partitions[k].error_code,
-            };
+            add_part(commit,
+                     (struct commit_part){
+                         .topic = &commit->topics[i],
+                         .partition = at->partition_index,
+                         .leader_epoch = at->committed_leader_epoch,
+                         .offset = at->committed_offset,
+                         .timestamp_ms = at->commit_timestamp == -1 ? commit->step->now_ms : at->commit_timestamp,
+                         .metadata = at->committed_metadata,
+                         .error_code = &to->partitions[k].error_code,
+                     },
+                     known);
         }
     }
     return ERR_OK;
@@ -301,16 +318,17 @@ static enum err take_txn(struct commit *commit, const struct txn_offset_commit_r
 
             txn_offset_commit_response_partition_init(&to->partitions[k]);
             to->partitions[k].partition_index = at->partition_index;
-            to->partitions[k].error_code = err_wire(known);
-            commit->parts[commit->part_count++] = (struct commit_part){
-                .topic = &commit->topics[i],
-                .partition = at->partition_index,
-                .leader_epoch = at->committed_leader_epoch,
-                .offset = at->committed_offset,
-                .timestamp_ms = commit->step->now_ms,
-                .metadata = at->committed_metadata,
-                .error_code = &to->partitions[k].error_code,
-            };
+            add_part(commit,
+                     (struct commit_part){
+                         .topic = &commit->topics[i],
+                         .partition = at->partition_index,
+                         .leader_epoch = at->committed_leader_epoch,
+                         .offset = at->committed_offset,
+                         .timestamp_ms = commit->step->now_ms,
+                         .metadata = at->committed_metadata,
+                         .error_code = &to->partitions[k].error_code,
+                     },
+                     known);
         }
     }
     return ERR_OK;

@@ -247,6 +247,22 @@ START_TEST(age_in_a_group_with_members)
 }
 END_TEST
 
+/* What is not there is answered before the group is asked, whoever asks; where nothing else is asked, the group is not.
+ */
+START_TEST(what_is_not_there)
+{
+    struct classic_client a = {.label = "a"};
+
+    begin();
+    enter(&a);
+    ck_assert_int_eq(commit("g", "missing", "nobody", 7, 8), err_wire(ERR_UNKNOWN_TOPIC_OR_PARTITION));
+    ck_assert_int_eq(offset_commit_as(&world, "g", "t", 99, "nobody", 7, 8), err_wire(ERR_UNKNOWN_TOPIC_OR_PARTITION));
+    ck_assert_int_eq(offset_commit_as(&world, "g", "t", -1, a.id, 7, 8), err_wire(ERR_UNKNOWN_TOPIC_OR_PARTITION));
+    ck_assert_int_eq(commit("none", "missing", "nobody", 7, 9), err_wire(ERR_UNKNOWN_TOPIC_OR_PARTITION));
+    world_close(&world);
+}
+END_TEST
+
 /* In a group of the consumer protocol a member may still commit under an earlier epoch what it had then, from the very
  * epoch on in which it was given, and nothing else: not before that, not what it has given back, not what is new. */
 START_TEST(what_an_earlier_epoch_may_commit)
@@ -286,6 +302,6 @@ START_TEST(a_batch_to_the_byte)
 }
 END_TEST
 
-RUN_TESTS("offsets_members", a_batch_to_the_byte, what_an_earlier_epoch_may_commit, who_may_commit, what_may_be_deleted,
-          what_may_be_deleted_in_a_rebalance, what_may_be_deleted_when_one_has_left,
+RUN_TESTS("offsets_members", a_batch_to_the_byte, what_an_earlier_epoch_may_commit, what_is_not_there, who_may_commit,
+          what_may_be_deleted, what_may_be_deleted_in_a_rebalance, what_may_be_deleted_when_one_has_left,
           what_may_be_deleted_before_the_first_generation, age_in_a_group_with_members)
