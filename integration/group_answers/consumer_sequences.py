@@ -26,6 +26,7 @@ CONSUMER = {
     "subscriptions change": "a hb join topics=t,u; a hb topics=u; a hb own; a hb; a hb topics=t,t; a hb own; a cdescribe",
     "an expression": "a hb join regex={t}|x; a hb until=2; a hb own; a cdescribe; b hb join regex={t}|x; "
                      "a hb own; a hb own; b hb; a hb regex= topics=t; a hb own; b hb own; b hb own; a cdescribe",
+    "an expression that matches what others named": "a hb join topics=t; b hb join regex={t}|x; b hb until=3; a hb own; a hb own; b hb own; b hb own; b cdescribe",
     "an expression that is none": "a hb join regex=[; a hb join regex=(?=a); a hb join topics=t regex=; a hb regex=(a)\\1; a hb regex=*; a hb; a cdescribe",
     "an expression that matches nothing": "a hb join regex=nothing.*; - wait 500; a hb; a hb own; a cdescribe",
     "commits": "a hb join topics=t; a commit t/0=1; a commit v=8 t/0=2; a commit gen=0 t/0=3; a commit gen=1 t/0=3; a commit gen=5 t/0=4; "

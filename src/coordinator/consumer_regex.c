@@ -78,9 +78,25 @@ static void warn_too_large(const struct consumer_group *consumer, const struct r
                  BYTES_PRINTF(consumer->group->id), resolved->count);
 }
 
-/* *more: in, it may go on in another step; out, it has to. reserved: bytes that the step is to write besides. */
+static bool same_topics(const struct consumer_expression *before, const struct bytes *topics, uint32_t count)
+{
+    if (before->topic_count != count)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (!bytes_equal(before->topics[i], topics[i]))
+            return false;
+    return true;
+}
+
+/* What a step writes of the result. */
+struct written {
+    bool more;    /* not all: the rest goes on in another step */
+    bool changed; /* which topics an expression matches */
+};
+
+/* more: in, it may go on in another step; out, it has to. reserved: bytes that the step is to write besides. */
 static enum err write_expression(struct consumer_group *consumer, struct step *step, const struct regex_task *task,
-                                 const struct resolving *resolved, size_t reserved, bool *more)
+                                 const struct resolving *resolved, size_t reserved, struct written *written)
 {
     const struct consumer_expression *before = map_get(&consumer->expressions, resolved->text);
     struct consumer_group_regular_expression_key key = {.group_id = consumer->group->id,
@@ -90,7 +106,7 @@ static enum err write_expression(struct consumer_group *consumer, struct step *s
     enum err err = ERR_OK;
 
     if (before == NULL || before->subscribers == 0) {
-        *more = false;
+        written->more = false;
         return ERR_OK;
     }
     consumer_group_regular_expression_value_init(&value);
@@ -100,7 +116,7 @@ static enum err write_expression(struct consumer_group *consumer, struct step *s
     value.timestamp = step->now_ms;
     arena_init(&arena, CONSUMER_RECORD_BYTES_MAX);
     if (consumer_expression_bytes(&key, &value) + reserved > step_room(step)) {
-        if (*more)
+        if (written->more)
             goto out;
         warn_too_large(consumer, resolved); /* Apache Kafka keeps what it had, too, and tries again later */
         value.topics_count = 0;
@@ -109,41 +125,47 @@ static enum err write_expression(struct consumer_group *consumer, struct step *s
         for (; err == ERR_OK && value.topics_count < before->topic_count; value.topics_count++)
             err = arena_copy(&arena, before->topics[value.topics_count], &value.topics[value.topics_count]);
     }
-    if (err == ERR_OK)
+    if (err == ERR_OK) {
+        written->changed |= !same_topics(before, value.topics, value.topics_count);
         err = step_write(step, &consumer_group_regular_expression_key_message, &key,
                          &consumer_group_regular_expression_value_message, 0, &value);
-    *more = false;
+    }
+    written->more = false;
 out:
     arena_deinit(&arena);
     return err;
 }
 
-/* Records 16 of what somebody still subscribes to, as many as fit; *more: out, there are others. */
-static enum err write_all(struct consumer_group *consumer, struct step *step, struct regex_task *task, size_t reserved,
-                          bool *more)
-{
-    uint32_t from = task->written;
-    enum err err = ERR_OK;
-
-    *more = false;
-    while (task->written < task->count && err == ERR_OK) {
-        *more = task->written > from;
-        err = write_expression(consumer, step, task, &task->all[task->written],
-                               reserved + EPOCH_BYTES + consumer->group->id.size, more);
-        if (*more)
-            break;
-        task->written++;
-    }
-    return err;
-}
-
-static enum err bump_if_changed(struct consumer_group *consumer, struct step *step)
+static enum err bump(struct consumer_group *consumer, struct step *step, bool changed)
 {
     int32_t epoch = consumer->epoch;
-    enum err err = consumer_bump(consumer, step, false);
+    enum err err = consumer_bump(consumer, step, changed);
 
     if (err == ERR_OK && consumer->epoch != epoch)
         consumer_rebalance_begin(consumer, step, CAUSE_EXPRESSION, NULL, BYTES_LITERAL(""));
+    return err;
+}
+
+/* Records 16 of what somebody still subscribes to, as many as fit; *more: out, there are others. With them a new epoch,
+ * where an expression matches other topics than before, be they all read already by members that named them. */
+static enum err write_all(struct consumer_group *consumer, struct step *step, struct regex_task *task, size_t reserved,
+                          bool *more)
+{
+    struct written written = {0};
+    uint32_t from = task->written;
+    enum err err = ERR_OK;
+
+    while (task->written < task->count && err == ERR_OK) {
+        written.more = task->written > from;
+        err = write_expression(consumer, step, task, &task->all[task->written],
+                               reserved + EPOCH_BYTES + consumer->group->id.size, &written);
+        if (written.more)
+            break;
+        task->written++;
+    }
+    *more = written.more;
+    if (err == ERR_OK && (written.changed || !written.more))
+        err = bump(consumer, step, written.changed);
     return err;
 }
 
@@ -189,10 +211,9 @@ enum err consumer_regex_apply(struct consumer_group *consumer, struct step *step
     *applied = true;
     filter(task, op);
     err = write_all(consumer, step, task, consumer_current_bytes(member) + consumer_epoch_bytes(consumer), &more);
-    if (err != ERR_OK || more)
-        return err;
-    consumer_regex_stop(consumer);
-    return bump_if_changed(consumer, step);
+    if (err == ERR_OK && !more)
+        consumer_regex_stop(consumer);
+    return err;
 }
 
 /* ---- the matching ---- */
@@ -332,8 +353,6 @@ static void work(struct regex_task *task, struct step *step)
         return;
     }
     consumer_regex_stop(consumer);
-    if (err == ERR_OK)
-        err = bump_if_changed(consumer, step);
     if (err != ERR_OK && step->err == ERR_OK)
         step->err = err;
 }

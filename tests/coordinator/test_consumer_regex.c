@@ -49,6 +49,21 @@ START_TEST(resolved_beside)
 }
 END_TEST
 
+/* Rule: who subscribes with an expression has its share of topics that others have named all before: what the group
+ * reads is the same then, and yet there is a new epoch. */
+START_TEST(matches_what_others_named)
+{
+    begin();
+    JOIN(&world, "a", "a1,a2");
+    JOIN(&world, "b", NULL, .regex = "a.*");
+    world_advance(&world, 1);
+    BEAT(&world, "a", 2, .owned = "");
+    BEAT(&world, "b", 2, .owned = "");
+    describe_group(&world);
+    end("regex_named_by_others");
+}
+END_TEST
+
 /* Rule: what is no expression is refused (128), before anything is written; one that somebody has already is not looked
  * at again. */
 START_TEST(invalid)
@@ -448,6 +463,6 @@ START_TEST(each_topic_once)
 }
 END_TEST
 
-RUN_TESTS("consumer_regex", resolved_beside, invalid, rights_count, refreshed, too_many_topics,
-          too_many_topics_with_rights, rights_to_so_many, a_clock_set_back, a_piece_in_a_step, left_by_another_broker,
-          left_just_now, many_groups_take_turns, each_topic_once)
+RUN_TESTS("consumer_regex", resolved_beside, matches_what_others_named, invalid, rights_count, refreshed,
+          too_many_topics, too_many_topics_with_rights, rights_to_so_many, a_clock_set_back, a_piece_in_a_step,
+          left_by_another_broker, left_just_now, many_groups_take_turns, each_topic_once)
