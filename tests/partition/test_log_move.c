@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "move_world.h"
 #include "partition/journal_replay.h"
+#include "partition/partition_limits.h"
 #include "run_tests.h"
 
 static struct world world;
