@@ -154,17 +154,49 @@ def test_our_bytes_are_kafkas(env):
     env.see("messages times versions", len(lines) // SAMPLES)
 
 
-def test_golden_bytes_are_kafkas(env):
-    """The bytes kept in tests/protocol/golden are what Kafka's codecs make of the same values."""
-    labels, bodies = [], []
+def golden():
+    """(name, version, hex of what stands in front, hex of the body) of all that tests/protocol/golden has."""
     for path in sorted((cache.INTEGRATION.parent / "tests/protocol/golden").iterdir()):
         for entry in path.read_text(encoding="utf-8").split("\n\n")[1:]:
             values, wire = entry.rstrip("\n").split("\n")
-            label = f"{path.name} {values.split(' ')[0]}"
-            if label not in [f"{name} {version}" for name, version in KEPT.items()]:
-                labels.append(label)
-                bodies.append(wire.split(" ")[1])
-    compare(labels, bodies, java([f"echo {label} {body}" for label, body in zip(labels, bodies)], env.folder))
+            front, body = wire.split(" ")
+            yield path.name, int(values.split(" ")[0]), front, body
+
+
+def golden_lines():
+    """(label, what Kafka's codecs are asked, what they should answer) for each of them."""
+    kept = [(name, version) for name, version in KEPT.items()]
+    keys = {}
+    values = []
+    for name, version, front, body in golden():
+        kind = ours()[name].kind
+        label, whole = f"{name} {version}", front + body
+        if (name, version) in kept:
+            continue
+        if kind == "key":
+            keys[name] = whole
+        elif kind == "value":
+            values.append((label, name.removesuffix("Value") + "Key", whole))
+        else:
+            how = {"request": "frame", "response": "frame", "record": "record"}.get(kind, "versioned" if front else "echo")
+            yield label, f"{how} {label} {whole}", whole
+    unused = set(keys)
+    for label, key, whole in values:
+        unused.discard(key)
+        yield label, f"pair {key} {keys[key]} {whole}", f"{keys[key]} {whole}"
+    if unused:
+        raise Different(f"keys of records without values: {sorted(unused)}")
+
+
+def test_golden_bytes_are_kafkas(env):
+    """What tests/protocol/golden has of every message, Kafka's codecs read and write alike: frames behind their headers,
+    records of the metadata log and of coordinators' logs as they lie there."""
+    names = {name for name, _, _, _ in golden()}
+    missing = sorted(name for name in theirs() if name not in names)
+    if missing:
+        raise Different(f"no golden bytes of {missing[:SHOWN]}")
+    labels, lines, expected = zip(*golden_lines())
+    compare(labels, expected, java(lines, env.folder))
     env.see("messages times versions", len(labels))
 
 

@@ -189,6 +189,30 @@ void *sample_message(struct sample *sample, const struct message_type *type, int
     return message;
 }
 
+static bool struct_shows_arrays(const struct message_struct *type, int16_t version, const char *of)
+{
+    for (uint32_t i = 0; i < type->field_count; i++) {
+        const struct message_field *field = &type->fields[i];
+        bool pointed_to = field->array || (field->kind == FIELD_STRUCT && field->nullable.from <= field->nullable.to);
+        const void *at = of + field->offset;
+
+        if (!message_versions_has(field->versions, version))
+            continue;
+        if (field->array && *(const uint32_t *)(const void *)(of + field->count_offset) == 0)
+            return false;
+        if (pointed_to)
+            at = *(const void *const *)at;
+        if (field->kind == FIELD_STRUCT && at != NULL && !struct_shows_arrays(field->type, version, at))
+            return false;
+    }
+    return true;
+}
+
+bool sample_shows_arrays(const struct message_type *type, int16_t version, const void *message)
+{
+    return struct_shows_arrays(type->structure, version, message);
+}
+
 static bool same_records(const struct records *a, const struct records *b)
 {
     uint32_t i = 0, j = 0;
