@@ -123,7 +123,7 @@ RESTART = {
                         "a cdescribe; a fetch all; b describe group=o; b fetch all group=o; a list",
 }
 
-# Rows of the log of known traps that are of groups and offsets; those that other sequences, or unit tests, hold are named there.
+# Rows of the log of known traps that are of groups and offsets; what others hold cites its row where it stands (git grep B0).
 TRAPS = {
     "B074: all offsets, and none": "a commit gen=-1 member= t/0=5 u/1=6; a fetch v=2 all; a fetch v=2; a fetch v=7; a fetch v=8 all; a fetch v=8; a fetch v=9; "
                                    "a fetch v=7 all group=none; a fetch v=8 all group=none",

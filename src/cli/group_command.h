@@ -62,7 +62,7 @@ int group_command_fail(const struct kafka_client *client);
  * why not. */
 bool group_command_http(const struct group_options *options, struct kafka_client *client, int32_t coordinator,
                         struct net_address *address);
-/* GET of a path below /groups/, with the group's id put in for %s and escaped; NULL: client->message. */
+/* GET of /groups/ID/what, the id escaped; NULL: client->message. */
 json_t *group_command_get(struct kafka_client *client, const struct net_address *address, struct bytes group_id,
                           const char *what);
 /* The topic's partitions that "name" or "name:0,1" means. ERR_USAGE: client->message. */

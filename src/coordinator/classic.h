@@ -2,11 +2,13 @@
  * classic: groups of the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup at all versions; one generation
  * after another, agreed on in two phases, assignments computed by the member that leads.
  *
- *   Empty -> PreparingRebalance -> CompletingRebalance -> Stable -> PreparingRebalance ...; any -> Dead
+ *   Empty -> PreparingRebalance -> CompletingRebalance -> Stable -> PreparingRebalance ...; Empty from any of them when
+ *   the last member goes. Dead is what a group is called that is not there.
  *
- * Durable  the group's record (generation, protocol, leader, members with subscription and assignment), written when
- * the leader's assignment is in, when the last member went, and where a static member changes its id. Source groups.md
- * 2; KIP-62, KIP-345, KIP-394, KIP-814.
+ * Durable  the group's record (generation, protocol, leader, members with subscription and assignment), written when a
+ *          group is made, when the leader's assignment is in, when the last member went, and where a static member
+ *          changes its id.
+ * Source   groups.md 2; KIP-62, KIP-345, KIP-394, KIP-814.
  */
 #ifndef OTTLA_COORDINATOR_CLASSIC_H
 #define OTTLA_COORDINATOR_CLASSIC_H
@@ -52,7 +54,7 @@ int64_t classic_state_since_ms(const struct classic_group *classic);
 MUST_CHECK enum err classic_may_commit(struct group *group, struct step *step, struct bytes member_id,
                                        struct bytes instance_id, int32_t generation, bool transactional);
 
-/* ---- from one kind to the other (consumer.c; what it reads of members is in classic_internal.h) ---- */
+/* ---- from one kind to the other (consumer_migrate.c; what it reads of members is in classic_internal.h) ---- */
 
 /* To the consumer protocol: whoever waits is answered REBALANCE_IN_PROGRESS; the tombstone of the record is written,
  * and replay frees group->classic with its members: read them before. A failure has failed the step. */

@@ -1,12 +1,13 @@
 /*
- * classic_internal: a classic group in memory, as classic*.c share it; and for consumer.c, which reads it to take over
- * its members (online migration). Nobody else looks in here.
+ * classic_internal: a classic group in memory, as classic*.c share it; and for consumer_migrate.c, which reads it to
+ * take over its members (online migration). Nobody else looks in here.
  *
- * Durable  what the group's record holds, of members and of the group, is set by classic_replay alone. All else (who
- *          waits, timers, ids handed out, protocols beyond the selected one) changes directly, and is gone after a
- *          restart.
- * Always   joining_count members wait in JoinGroup; waiting in SyncGroup is possible in CompletingRebalance alone; each
- *          member supports at least one protocol that all others support.
+ * Durable  what the group's record holds: classic_replay sets it, and once the group is Stable or Empty memory and
+ *          record say the same. In between, while the next generation is being agreed on, its number, leader, protocol
+ *          and members are ahead of the record: a restart goes back to the last generation, and whoever joins again
+ *          makes the next. All else (who waits, timers, ids handed out, protocols beyond the selected one) is gone
+ * after a restart. Always   joining_count members wait in JoinGroup; waiting in SyncGroup is possible in
+ * CompletingRebalance alone; each member supports at least one protocol that all others support.
  */
 #ifndef OTTLA_COORDINATOR_CLASSIC_INTERNAL_H
 #define OTTLA_COORDINATOR_CLASSIC_INTERNAL_H

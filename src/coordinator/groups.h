@@ -43,7 +43,7 @@ MUST_CHECK enum err groups_new(const struct groups_spec *spec, struct groups **g
 void groups_free(struct groups *groups);
 
 /* One record of the log, while loading and (by the sink) as it is written. value null: a tombstone. producer_id: of a
- * transactional batch; -1: none. now_ms: the batch's append time. Unknown kinds of records are skipped.
+ * transactional batch; -1: none. Unknown kinds of records are skipped.
  *
  * ERR_UNSUPPORTED_VERSION  a value of a version that is unknown: the load fails
  * ERR_DAMAGED, ERR_NOMEM   likewise */

@@ -2,15 +2,15 @@
  * step: one decision of a coordinator: the time it is made at, the records that it makes, and the operations that it
  * answers. Coordinators are pure: state + operation + now -> records and answers.
  *
- *   Records    step_write encodes a record, hands it to the sink, and the sink replays those bytes on the state at
- * once: what a restart would read is exactly what has been applied. Replay is the only thing that changes what is
- *              durable of a state; what nobody would miss after a restart (who waits, timers, heartbeats) changes
- *              directly.
- *   Answers    an operation that is decided is given to step_answer, and ends (done) once everything that the state
- * held at that moment is committed: reads too, so that no answer shows what might still be lost. Atomic     the records
- * of one step land in one batch. What may be split (expiry, deletion of many) asks step_room and leaves the rest to a
- * later step. Failure    a step that could not write is failed as a whole, and with it the state: the sink's owner
- * throws it away, answers what waits, and loads it anew. So cores need not undo anything: they return.
+ * Records  step_write encodes a record, hands it to the sink, and the sink replays those bytes on the state at once:
+ *          what a restart would read is exactly what has been applied. What nobody would miss after a restart (who
+ *          waits, timers, heartbeats, a classic group between two generations) changes directly.
+ * Answers  an operation that is decided is given to step_answer, and ends (done) once everything that the state held
+ *          at that moment is committed: reads too, so that no answer shows what might still be lost.
+ * Atomic   the records of one step land in one batch. What may be split (expiry, deletion of many) asks step_room and
+ *          leaves the rest to a later step.
+ * Failure  a step that could not write is failed as a whole, and with it the state: the sink's owner throws it away,
+ *          answers what waits, and loads it anew. So cores need not undo anything: they return.
  *
  * Threads  those of the coordinator: its home reactor's.
  */

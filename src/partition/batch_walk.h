@@ -3,12 +3,14 @@
  * neighbours, and goes on behind damage: it says which bytes and which offsets hold nothing one can vouch for, and
  * finds the next batch that is whole.
  *
- * Damage   what batch_scan refuses, and a batch that stands where its offsets cannot: base offset and leader epoch lie
- *          outside the checksum, so a base offset is believed where it ascends from the batch before to the one behind.
- * Going on where the head still tells the length and what lies behind continues it, there. Else at the first place from
- *          which whole batches follow each other up to a boundary known from elsewhere (an index entry, the limit) or
- * up to what can only be one more of them. So a batch that lies inside a record of a damaged one is not taken for one
- * of the log's own. Threads  one at a time. Blocks.
+ * Damage    what batch_scan refuses, and a batch that stands where its offsets cannot: base offset and leader epoch
+ *           lie outside the checksum, so a base offset is believed where it ascends from the batch before to the one
+ *           behind.
+ * Going on  where the head still tells the length and what lies behind continues it, there. Else at the first place
+ *           from which whole batches follow each other up to a boundary known from elsewhere (an index entry, the
+ *           limit) or up to what can only be one more of them. So a batch that lies inside a record of a damaged one is
+ *           not taken for one of the log's own.
+ * Threads   one at a time. Blocks.
  */
 #ifndef OTTLA_PARTITION_BATCH_WALK_H
 #define OTTLA_PARTITION_BATCH_WALK_H

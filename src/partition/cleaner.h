@@ -14,9 +14,10 @@
  * Dropped   records that a later one of their key supersedes, those of aborted transactions, those without a key.
  * Unopened  a batch that cannot be vouched for or opened (checksum, codec, structure) is kept as it is, and from there
  *           on every marker, as the batch may belong to its transaction.
- * Unchanged offsets, timestamps, and where batches begin and end; codec, producer, sequence, epochs and flags of a
- * batch that is built anew. Memory    the map of keys, one batch at a time, and the spec's arrays, copied. Threads one
- * owner at a time; no I/O, no clock.
+ * As it was offsets, timestamps, and where batches begin and end; codec, producer, sequence, epochs and flags of a
+ *           batch that is built anew.
+ * Memory    the map of keys, one batch at a time, and the spec's arrays, copied.
+ * Threads   one owner at a time; no I/O, no clock.
  */
 #ifndef OTTLA_PARTITION_CLEANER_H
 #define OTTLA_PARTITION_CLEANER_H

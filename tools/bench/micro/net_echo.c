@@ -1,13 +1,14 @@
 /*
  * net_echo: what a request costs in src/net, beside the least that libevent alone needs for it.
  *
- * Question   how many frames of SIZE bytes can one reactor echo to CONNECTIONS clients that each keep DEPTH of them
- * under way, and what does one cost in CPU? Beside it: the same bytes echoed by a bare libevent callback (read, write;
- * no frames, no accounting), and what a message from one reactor to another costs. Estimate   a request is one epoll
- * return, one recv, one sendmsg: 6.3 us by limits.md 1.1 (147,000/s); frames, the exchange and its memory may add 0.3
- * us. With DEPTH 16: 2.4 M/s bare, ours half of it (0.2 us a frame). A hop wakes an idle core: 27 us one way; many at
- * once: 0.1 us each. Method     client threads (level-triggered epoll, one thread) and one server thread; both servers
- * in one process, in turns A B B A, ROUNDS pairs. CPU is the server thread's own (CLOCK_THREAD_CPUTIME_ID).
+ * Question  how many frames of SIZE bytes can one reactor echo to CONNECTIONS clients that each keep DEPTH of them
+ *           under way, and what does one cost in CPU? Beside it: the same bytes echoed by a bare libevent callback
+ *           (read, write; no frames, no accounting), and what a message from one reactor to another costs.
+ * Estimate  a request is one epoll return, one recv, one sendmsg: 6.3 us by limits.md 1.1 (147,000/s); frames, the
+ *           exchange and its memory may add 0.3 us. With DEPTH 16: 2.4 M/s bare, ours half of it (0.2 us a frame). A
+ *           hop wakes an idle core: 27 us one way; many at once: 0.1 us each.
+ * Method    client threads (level-triggered epoll, one thread) and one server thread; both servers in one process, in
+ *           turns A B B A, ROUNDS pairs. CPU is the server thread's own (CLOCK_THREAD_CPUTIME_ID).
  *
  *   bench_net_echo 1                 a moment of it all, as tools/test runs it
  *   bench_net_echo [--connections N] [--size BYTES] [--depth N] [--seconds S] [--rounds N] [--pin] | --hop
