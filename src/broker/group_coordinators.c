@@ -1,5 +1,8 @@
 #include "broker/group_coordinators.h"
 
+#include <strings.h>
+
+#include "base/assert.h"
 #include "base/mem.h"
 #include "broker/broker_internal.h"
 #include "broker/config_groups.h"
@@ -83,16 +86,17 @@ static const struct state_kind group_kind = {
 
 static enum group_migration migration_of(const struct broker *broker)
 {
+    static const char *const words[] = {[MIGRATION_DISABLED] = "disabled",
+                                        [MIGRATION_UPGRADE] = "upgrade",
+                                        [MIGRATION_DOWNGRADE] = "downgrade",
+                                        [MIGRATION_BIDIRECTIONAL] = "bidirectional"};
     const char *text = config_text(broker->config, CONFIG_GROUP_CONSUMER_MIGRATION_POLICY);
+    enum group_migration policy = MIGRATION_DISABLED;
 
-    switch (text[0] | 0x20) {
-    case 'u':
-        return MIGRATION_UPGRADE;
-    case 'b':
-        return MIGRATION_BIDIRECTIONAL;
-    default: /* disabled, downgrade */
-        return (text[1] | 0x20) == 'o' ? MIGRATION_DOWNGRADE : MIGRATION_DISABLED;
-    }
+    while (policy < MIGRATION_BIDIRECTIONAL && strcasecmp(text, words[policy]) != 0)
+        policy++;
+    assert(strcasecmp(text, words[policy]) == 0); /* the start refuses other words (config_keys.def) */
+    return policy;
 }
 
 /* Altered on line it is not held against its bounds, which then apply, as in Apache Kafka. */

@@ -100,7 +100,8 @@ static void hide(const struct request *request, struct consumer_group_describe_r
         if (may_see(request, &group->members[i].assignment) && may_see(request, &group->members[i].target_assignment))
             continue;
         group->error_code = err_wire(ERR_TOPIC_AUTHORIZATION_FAILED);
-        group->error_message = BYTES_LITERAL("the group has topics that may not be described");
+        group->error_message =
+            BYTES_LITERAL("The group has described topic(s) that the client is not authorized to describe.");
         group->members_count = 0;
         return;
     }

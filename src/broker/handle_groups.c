@@ -7,8 +7,6 @@
 #include "protocol/gen/leave_group.h"
 #include "protocol/gen/sync_group.h"
 
-enum { NULL_PROTOCOL_SINCE = 7, LEAVE_MEMBERS_SINCE = 3 };
-
 /* One of them under way. */
 struct membership {
     struct request *request;
@@ -64,8 +62,6 @@ static void answer_join(struct membership *membership, enum err err)
         out->error_code = err_wire(err);
         out->member_id = err == ERR_GROUP_AUTHORIZATION_FAILED ? BYTES_LITERAL("") : in->member_id;
     }
-    if (out->protocol_name.data == NULL && request->header.request_api_version < NULL_PROTOCOL_SINCE)
-        out->protocol_name = BYTES_LITERAL("");
     request_reply(request, out);
 }
 
@@ -148,9 +144,6 @@ static void answer_leave(struct membership *membership, enum err err)
         leave_group_response_init(out);
         out->error_code = err_wire(err);
     }
-    if (membership->request->header.request_api_version < LEAVE_MEMBERS_SINCE && out->error_code == 0 &&
-        out->members_count > 0)
-        out->error_code = out->members[0].error_code;
     request_reply(membership->request, out);
 }
 

@@ -3,9 +3,8 @@
 #include "broker/broker_internal.h"
 #include "broker/group_call.h"
 #include "broker/handlers.h"
+#include "coordinator/group_versions.h"
 #include "protocol/gen/offset_fetch.h"
-
-enum { GROUPS_SINCE = 8, GROUP_ERROR_SINCE = 2, IDS_SINCE = 10 };
 
 struct fetch_group {
     const struct offset_fetch_request_group *in;
@@ -81,14 +80,14 @@ static enum err group_error(const struct fetch_group *group)
     return err != ERR_OK ? err : err_from_wire(group->decided.error_code);
 }
 
-/* Before GROUP_ERROR_SINCE there is no place for an error but at each partition (trap B076). */
+/* Before FETCH_GROUP_ERROR_SINCE there is no place for an error but at each partition (trap B076). */
 static bool refuse_group(struct request *request, const struct fetch_group *group, enum err err,
                          struct offset_fetch_response_group *out)
 {
     offset_fetch_response_group_init(out);
     out->group_id = group->in->group_id;
     out->error_code = err_wire(err);
-    if (request->header.request_api_version >= GROUP_ERROR_SINCE)
+    if (request->header.request_api_version >= FETCH_GROUP_ERROR_SINCE)
         return true;
     out->topics = request_array(request, group->in->topics_count, sizeof(*out->topics));
     if (out->topics == NULL)
@@ -176,7 +175,7 @@ static void *fill(struct request *request)
     for (uint32_t i = 0; i < fetch->count; i++)
         if (!fill_group(request, &fetch->groups[i], &out->groups[i]))
             return NULL;
-    if (request->header.request_api_version < GROUPS_SINCE && !fill_old(request, &out->groups[0], out))
+    if (request->header.request_api_version < FETCH_GROUPS_SINCE && !fill_old(request, &out->groups[0], out))
         return NULL;
     return out;
 }
@@ -190,7 +189,7 @@ static void fetched(struct group_call *call)
 
 static bool may_describe(const struct request *request, const struct offset_fetch_request_topics *topic)
 {
-    if (request->header.request_api_version < IDS_SINCE)
+    if (request->header.request_api_version < FETCH_IDS_SINCE)
         return request_may(request, MAY_DESCRIBE, ON_TOPIC, topic->name);
     return group_call_may_topic_id(request, MAY_DESCRIBE, topic->topic_id);
 }
@@ -233,7 +232,7 @@ void handle_offset_fetch(struct request *request, void *body)
 {
     const struct offset_fetch_request *in = body;
     struct offset_fetch *fetch = arena_alloc(&request->arena, sizeof(*fetch));
-    bool has_groups = request->header.request_api_version >= GROUPS_SINCE;
+    bool has_groups = request->header.request_api_version >= FETCH_GROUPS_SINCE;
     struct group_call *call = NULL;
 
     if (fetch == NULL)

@@ -2,10 +2,9 @@
 #include "broker/broker_internal.h"
 #include "broker/group_call.h"
 #include "broker/handlers.h"
+#include "coordinator/group_versions.h"
 #include "protocol/gen/offset_commit.h"
 #include "protocol/gen/offset_delete.h"
-
-enum { COMMIT_IDS_SINCE = 10 };
 
 static void no_memory(struct request *request)
 {

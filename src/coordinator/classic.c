@@ -1,11 +1,8 @@
 #include "coordinator/classic.h"
 
 #include "coordinator/classic_internal.h"
+#include "coordinator/group_versions.h"
 #include "protocol/gen/describe_groups.h"
-
-enum {
-    ERROR_SINCE = 6, /* DescribeGroups tells of an unknown group (KIP-1043) */
-};
 
 /* ---- life ---- */
 
@@ -168,7 +165,7 @@ static void describe_none(const struct group *group, struct group_op *op,
                           struct describe_groups_response_described_group *out)
 {
     out->group_state = BYTES_LITERAL("Dead");
-    if (op->version < ERROR_SINCE)
+    if (op->version < DESCRIBE_UNKNOWN_SINCE)
         return;
     out->error_code = err_wire(ERR_GROUP_ID_NOT_FOUND);
     out->error_message =

@@ -1,15 +1,10 @@
 #include "base/assert.h"
 #include "coordinator/classic_internal.h"
 #include "coordinator/consumer.h"
+#include "coordinator/group_versions.h"
 #include "protocol/gen/join_group.h"
 
-enum {
-    MEMBER_ID_REQUIRED_SINCE = 4, /* KIP-394 */
-    REBALANCE_TIMEOUT_SINCE = 1,  /* before, the session time-out is both (KIP-62) */
-    NULL_PROTOCOL_SINCE = 7,      /* KIP-559 */
-    SKIP_ASSIGNMENT_SINCE = 9,    /* KIP-814 */
-    ID_SUFFIX_BYTES = 1 + 36,     /* as Java prints it */
-};
+enum { ID_SUFFIX_BYTES = 1 + 36 }; /* as Java prints it */
 
 /* ---- answers ---- */
 
@@ -48,7 +43,7 @@ static enum err fill(struct classic_member *member, struct group_op *op, struct 
     out->generation_id = classic->generation;
     out->skip_assignment = skip_assignment;
     err = arena_copy(op->arena, classic->protocol, &out->protocol_name);
-    if (out->protocol_name.data == NULL && op->version < NULL_PROTOCOL_SINCE)
+    if (out->protocol_name.data == NULL && op->version < JOIN_NULL_PROTOCOL_SINCE)
         out->protocol_name = BYTES_LITERAL("");
     if (err == ERR_OK)
         err = arena_copy(op->arena, classic->protocol_type, &out->protocol_type);
@@ -98,7 +93,7 @@ static void refuse(struct step *step, struct group_op *op, enum err err, struct 
 
     join_group_response_init(out);
     out->error_code = err_wire(err);
-    if (op->version >= NULL_PROTOCOL_SINCE)
+    if (op->version >= JOIN_NULL_PROTOCOL_SINCE)
         out->protocol_name = (struct bytes){0};
     op->op.err = arena_copy(op->arena, member_id, &out->member_id);
     step_answer(step, &op->op);
@@ -132,7 +127,7 @@ int32_t classic_join_rebalance_ms(const struct group_op *op)
 {
     const struct join_group_request *in = op->request;
 
-    return op->version < REBALANCE_TIMEOUT_SINCE ? in->session_timeout_ms : in->rebalance_timeout_ms;
+    return op->version < JOIN_REBALANCE_TIMEOUT_SINCE ? in->session_timeout_ms : in->rebalance_timeout_ms;
 }
 
 static struct classic_cause cause_of(enum group_cause cause, const struct classic_member *member,
@@ -270,8 +265,8 @@ static void replace_static(struct classic_group *classic, struct step *step, str
     (void)take_join(member);
     /* Before v9 a leader cannot be told to leave the assignment as it is: it is told that somebody else leads. */
     if (err == ERR_OK)
-        err = op->version >= SKIP_ASSIGNMENT_SINCE ? fill(member, op, leader_id(classic), led, led)
-                                                   : fill(member, op, leader_before, false, false);
+        err = op->version >= JOIN_SKIP_ASSIGNMENT_SINCE ? fill(member, op, leader_id(classic), led, led)
+                                                        : fill(member, op, leader_before, false, false);
     op->op.err = err;
     step_answer(step, &op->op);
 }
@@ -296,7 +291,7 @@ static void join_new(struct classic_group *classic, struct step *step, struct gr
             add_member(classic, step, op, id, protocols);
         return;
     }
-    if (op->version < MEMBER_ID_REQUIRED_SINCE) {
+    if (op->version < JOIN_ID_REQUIRED_SINCE) {
         add_member(classic, step, op, id, protocols);
         return;
     }

@@ -1,8 +1,7 @@
 #include "coordinator/classic_internal.h"
 #include "coordinator/consumer.h"
+#include "coordinator/group_versions.h"
 #include "protocol/gen/sync_group.h"
-
-enum { PROTOCOL_SINCE = 5 }; /* KIP-559 */
 
 static void refuse(struct step *step, struct group_op *op, enum err err)
 {
@@ -129,7 +128,7 @@ void classic_sync(struct groups *groups, struct step *step, struct group_op *op)
     struct classic_member *member = NULL;
     enum err err = ERR_OK;
 
-    if (op->version >= PROTOCOL_SINCE && (in->protocol_type.data == NULL || in->protocol_name.data == NULL)) {
+    if (op->version >= SYNC_PROTOCOL_SINCE && (in->protocol_type.data == NULL || in->protocol_name.data == NULL)) {
         refuse(step, op, ERR_INCONSISTENT_GROUP_PROTOCOL);
         return;
     }

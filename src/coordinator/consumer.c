@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "coordinator/consumer_internal.h"
+#include "coordinator/group_versions.h"
 #include "protocol/gen/consumer_group_current_member_assignment_record.h"
 #include "protocol/gen/consumer_group_metadata_record.h"
 #include "protocol/gen/consumer_group_partition_metadata_record.h"
@@ -9,8 +10,6 @@
 #include "protocol/gen/consumer_group_target_assignment_metadata_record.h"
 
 #define NS_PER_MS INT64_C(1000000)
-
-enum { OFFSET_COMMIT_VERSION_EPOCHS = 9 }; /* from here on it carries member epochs */
 
 void consumer_loaded(struct group *group, struct step *step)
 {
@@ -103,7 +102,7 @@ enum err consumer_may_commit(struct group *group, struct step *step, struct byte
     member = consumer_find(consumer, member_id);
     if (member == NULL)
         return ERR_UNKNOWN_MEMBER_ID;
-    if (!transactional && !consumer_member_is_classic(member) && version < OFFSET_COMMIT_VERSION_EPOCHS)
+    if (!transactional && !consumer_member_is_classic(member) && version < COMMIT_EPOCHS_SINCE)
         return ERR_UNSUPPORTED_VERSION;
     return epoch <= member->epoch ? ERR_OK : stale(member, transactional);
 }

@@ -2,18 +2,13 @@
 #include "coordinator/classic.h"
 #include "coordinator/consumer_internal.h"
 #include "coordinator/embedded.h"
+#include "coordinator/group_versions.h"
 #include "protocol/gen/heartbeat.h"
 #include "protocol/gen/join_group.h"
 #include "protocol/gen/leave_group.h"
 #include "protocol/gen/sync_group.h"
 
 #define NS_PER_MS INT64_C(1000000)
-
-enum {
-    JOIN_ID_REQUIRED_SINCE = 4, /* JoinGroup: a dynamic member is given its id first (KIP-394) */
-    JOIN_NULL_PROTOCOL_SINCE = 7,
-    LEAVE_MEMBERS_SINCE = 3,
-};
 
 static bool is_armed(const struct loop_timer *timer)
 {

@@ -97,23 +97,6 @@ static enum err fill_member(struct arena *arena, const struct step *step, const 
     return err;
 }
 
-/* Somebody who may not describe one of the topics sees none of the members. */
-static bool may_see(const struct group_op *op, const struct consumer_group_describe_response_described_group *group)
-{
-    if (op->may_describe_topic == NULL)
-        return true;
-    for (uint32_t i = 0; i < group->members_count; i++) {
-        const struct consumer_group_describe_response_assignment *both[] = {&group->members[i].assignment,
-                                                                            &group->members[i].target_assignment};
-
-        for (size_t j = 0; j < 2; j++)
-            for (uint32_t k = 0; k < both[j]->topic_partitions_count; k++)
-                if (!op->may_describe_topic(op, both[j]->topic_partitions[k].topic_name))
-                    return false;
-    }
-    return true;
-}
-
 static enum err fill_group(const struct consumer_group *consumer, const struct step *step, const struct group_op *op,
                            struct consumer_group_describe_response_described_group *to)
 {
@@ -155,12 +138,6 @@ void consumer_describe(struct groups *groups, struct step *step, struct group_op
                          BYTES_PRINTF(op->group_id));
     } else {
         op->op.err = fill_group(group->consumer, step, op, response);
-        if (op->op.err == ERR_OK && !may_see(op, response)) {
-            response->members_count = 0;
-            response->error_code = err_wire(ERR_TOPIC_AUTHORIZATION_FAILED);
-            response->error_message = arena_printf(
-                op->arena, "The group has described topic(s) that the client is not authorized to describe.");
-        }
     }
     step_answer(step, &op->op);
 }

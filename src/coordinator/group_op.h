@@ -35,8 +35,6 @@ enum group_ask {
     GROUP_ASK_COUNT,
 };
 
-struct group_member;
-
 struct group_op {
     struct step_op op; /* first */
     enum group_ask ask;
@@ -56,10 +54,5 @@ struct group_op {
     /* The core's, while it waits. */
     void *waiter;
 };
-
-static inline struct group_op *group_op_of(struct step_op *op)
-{
-    return (struct group_op *)(void *)op;
-}
 
 #endif

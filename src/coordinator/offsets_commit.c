@@ -2,6 +2,7 @@
 #include "base/utf8.h"
 #include "coordinator/classic.h"
 #include "coordinator/consumer.h"
+#include "coordinator/group_versions.h"
 #include "coordinator/offsets.h"
 #include "coordinator/offsets_store.h"
 #include "protocol/gen/offset_commit.h"
@@ -11,9 +12,6 @@
 enum {
     RECORD_VERSION = 4,        /* Kafka 4.1 and above write */
     RECORD_VERSION_EXPIRE = 1, /* the one that has expireTimestamp */
-    COMMIT_VERSION_IDS = 10,
-    TXN_VERSION_IDS = 6,
-    COMMIT_VERSION_GROUP_ERRORS = 9, /* from it on GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH may be answered */
 };
 
 struct commit_part {
@@ -50,8 +48,8 @@ static enum err may_commit(const struct commit *commit)
     if (group == NULL) {
         if (commit->generation < 0)
             return ERR_OK; /* a consumer outside group management, or an administrator */
-        return !commit->transactional && version >= COMMIT_VERSION_GROUP_ERRORS ? ERR_GROUP_ID_NOT_FOUND
-                                                                                : ERR_ILLEGAL_GENERATION;
+        return !commit->transactional && version >= COMMIT_EPOCHS_SINCE ? ERR_GROUP_ID_NOT_FOUND
+                                                                        : ERR_ILLEGAL_GENERATION;
     }
     if (group->kind == GROUP_CONSUMER)
         return consumer_may_commit(group, commit->step, commit->member_id, commit->instance_id, commit->generation,
@@ -275,7 +273,7 @@ void offsets_commit(struct groups *groups, struct step *step, struct group_op *o
                             .instance_id = in->group_instance_id,
                             .generation = in->generation_id_or_member_epoch,
                             .expire_ms = -1,
-                            .by_ids = op->version >= COMMIT_VERSION_IDS};
+                            .by_ids = op->version >= COMMIT_IDS_SINCE};
 
     offset_commit_response_init(out);
     if (in->retention_time_ms != -1)
@@ -346,7 +344,7 @@ void offsets_txn_commit(struct groups *groups, struct step *step, struct group_o
                             .generation = in->generation_id_or_member_epoch,
                             .expire_ms = -1,
                             .transactional = true,
-                            .by_ids = op->version >= TXN_VERSION_IDS};
+                            .by_ids = op->version >= TXN_COMMIT_IDS_SINCE};
     struct step_producer producer = {.id = in->producer_id, .epoch = in->producer_epoch};
 
     txn_offset_commit_response_init(out);

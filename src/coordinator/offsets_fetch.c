@@ -1,9 +1,8 @@
 #include "coordinator/consumer.h"
+#include "coordinator/group_versions.h"
 #include "coordinator/offsets.h"
 #include "coordinator/offsets_store.h"
 #include "protocol/gen/offset_fetch.h"
-
-enum { FETCH_VERSION_IDS = 10 };
 
 static bool is_unstable(const struct group_op *op, const struct offset_entry *entry)
 {
@@ -43,7 +42,7 @@ static enum err fill_asked(const struct group *group, const struct step *step, c
     const struct group_topics *topics = step->topics;
     const struct topic_offsets *stored = NULL;
     struct group_topic topic = {.name = from->name, .id = from->topic_id};
-    bool by_ids = op->version >= FETCH_VERSION_IDS;
+    bool by_ids = op->version >= FETCH_IDS_SINCE;
     bool known = by_ids ? topics->by_id(topics, from->topic_id, &topic) : topics->by_name(topics, from->name, &topic);
     enum err err = ERR_OK;
 
@@ -84,7 +83,7 @@ static enum err fill_topic(const struct step *step, const struct group_op *op, c
     enum err err = ERR_OK;
 
     *any = false;
-    if (!known && op->version >= FETCH_VERSION_IDS)
+    if (!known && op->version >= FETCH_IDS_SINCE)
         return ERR_OK; /* it has no id to be named by */
     offset_fetch_response_topics_init(to);
     to->topic_id = topic.id;

@@ -388,7 +388,7 @@ static void call_done(struct step_op *op)
 
     assert(!call->answered);
     call->answered = true;
-    learn(group_op_of(op)->user, group_op_of(op));
+    learn(call->op.user, &call->op);
 }
 
 static struct call *call_new(struct world *world, enum group_ask ask, struct bytes group_id)
