@@ -15,6 +15,7 @@ from . import takeover
 from .first_contact import (test_console_consumer, test_groups_listed, test_perf_consumer,  # noqa: F401
                             test_share_consumers_are_told, test_tools_of_other_groups)
 from .offset_forms import test_forms_of_offsets  # noqa: F401
+from .slept import test_a_broker_that_slept  # noqa: F401
 
 NEEDS = ("kafka", "kcat", "python", "kafkajs")
 WAITS = True

@@ -283,6 +283,8 @@ static void arm_due_timer(struct state_log *log)
         return;
     if (log->state == STATE_LOG_ACTIVE)
         due_ns = log->kind->due_ns(log->of_kind);
+    if (due_ns < log->put_off_ns)
+        due_ns = log->put_off_ns;
     if (due_ns == INT64_MAX)
         loop_timer_stop(log->logs->loop, &log->due_timer);
     else if (log->due_timer.heap_slot == 0 || log->due_timer.due_ns != due_ns)
@@ -369,10 +371,29 @@ static void next_is_due(struct loop_timer *timer)
     next_tick(LIST_ENTRY(timer, struct state_logs, due_timer));
 }
 
+/* The loop slept beyond what is due: the machine did, or the process was stopped. Sessions that end meanwhile are those
+ * of members whom nobody heard, not of silent ones: their heartbeats wait in the sockets of this loop, in those of
+ * another, or for a connection. Each sleep puts off once: not what a tick leaves for the next. */
+static bool is_put_off(struct state_log *log)
+{
+    int64_t now_ns = loop_now_ns(log->logs->loop);
+    int64_t due_ns = log->kind->due_ns(log->of_kind);
+    int64_t late_ns = now_ns - due_ns;
+
+    if (due_ns <= log->ticked_ns || log->put_off_ns > log->ticked_ns || late_ns <= STATE_LOG_PUNCTUAL_NS)
+        return false;
+    log->put_off_ns = now_ns + (late_ns < STATE_LOG_PUT_OFF_NS_MAX ? late_ns : STATE_LOG_PUT_OFF_NS_MAX);
+    return true;
+}
+
 static void is_due(struct loop_timer *timer)
 {
     struct state_log *log = LIST_ENTRY(timer, struct state_log, due_timer);
 
+    if (is_put_off(log)) {
+        arm_due_timer(log);
+        return;
+    }
     list_add_last(&log->logs->due, &log->due_node);
     next_tick(log->logs);
 }

@@ -38,6 +38,9 @@ enum {
     STATE_LOG_LOADS_MAX = 2,                        /* of one loop at a time: each holds a piece of a log */
     STATE_LOG_ASKED_TICKS_MAX = 4, /* of a loop's logs in one turn, because somebody asks; else their timers do it */
     STATE_LOG_PUNCTUAL_NS = 50 * 1000 * 1000, /* overdue by more: we slept, and hear everybody before time is up */
+    /* For as long as we are late, so much at most: by then other loops have passed on what they had in their sockets,
+     * and clients that gave their connections up are back (Kafka's wait a second, reconnect.backoff.max.ms). */
+    STATE_LOG_PUT_OFF_NS_MAX = 2 * 1000 * 1000 * 1000,
     STATE_LOG_RETRY_MS_MIN = 100,   /* of a load after the first failure was tried at once; doubled up to the next */
     STATE_LOG_RETRY_MS_MAX = 10000, /* a state that served as long begins anew with the first */
 };

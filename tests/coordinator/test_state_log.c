@@ -19,7 +19,7 @@ struct toy {
     int64_t pending[REGISTERS];
     struct list waiting;
     int64_t due_ns;
-    uint32_t ticks;
+    uint32_t ticks, left; /* so many ticks more for what is due */
     bool loaded;
 };
 
@@ -134,7 +134,10 @@ static void toy_tick(void *state, struct step *step)
     struct toy *of = state;
 
     ck_assert_int_le(of->due_ns, step->now_ns);
-    of->due_ns = INT64_MAX;
+    if (of->left == 0)
+        of->due_ns = INT64_MAX;
+    else
+        of->left--;
     of->ticks++;
     ck_assert_int_eq(write_register(step, 7, 77, 0), ERR_OK);
 }
@@ -587,20 +590,36 @@ START_TEST(what_is_due_comes_before_who_asks)
 }
 END_TEST
 
-/* A loop that slept hears everybody first: what waits in its sockets may have come in time. */
+/* A loop that slept hears everybody first: what waits in its sockets, in those of another loop, or in a client that
+ * comes back may have come in time. What is overdue waits once for as long as it is late, STATE_LOG_PUT_OFF_NS_MAX at
+ * most, and what a tick leaves of that for the next waits no more. */
 START_TEST(who_slept_hears_everybody_first)
 {
-    struct toy_op op = {.count = 1, .value = 1};
+    struct toy_op op = {.count = 1, .value = 1}, more = op;
 
     begin(11);
     open_all();
     run_until_active();
-    toy->due_ns = world.sim.mono_ns;
-    world.sim.mono_ns += STATE_LOG_PUNCTUAL_NS + 1;
+    toy->due_ns = world.sim.mono_ns + 1;
+    world.sim.mono_ns += 2 * STATE_LOG_PUNCTUAL_NS;
     ask(&op);
     ck_assert_uint_eq(op.ticks_seen, 0);
-    world_pass(&world, 10 * 1000000);
+    world_pass(&world, STATE_LOG_PUNCTUAL_NS);
+    ask(&more);
+    ck_assert_uint_eq(more.ticks_seen, 0);
+    ck_assert_uint_eq(toy->ticks, 0);
+    world_pass(&world, STATE_LOG_PUNCTUAL_NS);
     ck_assert_uint_eq(toy->ticks, 1);
+
+    toy->due_ns = world.sim.mono_ns + 1;
+    toy->left = 3;
+    world.sim.mono_ns += 10 * (int64_t)STATE_LOG_PUT_OFF_NS_MAX;
+    op.done = more.done = 0;
+    ask(&op);
+    world_pass(&world, STATE_LOG_PUT_OFF_NS_MAX - 1000000);
+    ck_assert_uint_eq(toy->ticks, 1);
+    world_pass(&world, 10 * 1000000);
+    ck_assert_uint_eq(toy->ticks, 5);
     end();
 }
 END_TEST
