@@ -1,4 +1,3 @@
-#include "base/assert.h"
 #include "coordinator/classic.h"
 #include "coordinator/consumer_internal.h"
 #include "coordinator/embedded.h"
@@ -48,24 +47,12 @@ static enum err find_classic(const struct consumer_group *consumer, struct bytes
 /* ---- JoinGroup ---- */
 
 struct join {
-    struct consumer_group *consumer;
-    struct step *step;
-    struct group_op *op;
+    struct consumer_subscriber who;
     const struct join_group_request *request;
-    struct arena arena;
     struct arena reading; /* what its subscription says */
-    struct bytes member_id;
-    bool is_unknown; /* it came without an id */
-    struct consumer_member *member;
-    struct consumer_member *replaced;
-    bool downgrade; /* with it, all are classic */
+    bool is_unknown;      /* it came without an id */
     struct classic_member_metadata classic;
     struct consumer_protocol_subscription subscription;
-    struct consumer_group_member_metadata_value about;
-    struct partition_set owned;
-    bool names_changed;
-    bool regex_changed;
-    bool regex_applied;
 };
 
 static void refuse_join(struct step *step, struct group_op *op, enum err err, struct bytes member_id)
@@ -89,29 +76,20 @@ static bool is_supported(const struct consumer_group *consumer, const struct joi
     return false;
 }
 
-static bool is_full(const struct join *join)
-{
-    const struct join_group_request *request = join->request;
-    uint32_t max = consumer_size_max(join->consumer->group->groups);
-
-    if (request->group_instance_id.data != NULL &&
-        consumer_find_instance(join->consumer, request->group_instance_id) != NULL)
-        return false;
-    return join->consumer->member_count >= max && consumer_find(join->consumer, join->member_id) == NULL;
-}
-
 static enum err new_member_id(struct join *join)
 {
+    struct consumer_subscriber *who = &join->who;
     uint8_t random[UUID_BYTES];
 
-    rng_fill(join->step->rng, random, sizeof(random));
-    join->member_id = arena_printf(join->op->arena, "%s", uuid_format(uuid_from_random(random)).text);
-    return join->member_id.data == NULL ? ERR_NOMEM : ERR_OK;
+    rng_fill(who->step->rng, random, sizeof(random));
+    who->member_id = arena_printf(who->op->arena, "%s", uuid_format(uuid_from_random(random)).text);
+    return who->member_id.data == NULL ? ERR_NOMEM : ERR_OK;
 }
 
 /* What is too much is refused before it is sorted, or anything is written. */
 static enum err read_subscription(struct join *join)
 {
+    struct consumer_subscriber *who = &join->who;
     const struct join_group_request *request = join->request;
     struct consumer_protocol_subscription *subscription = &join->subscription;
     uint32_t owned = 0;
@@ -120,91 +98,87 @@ static enum err read_subscription(struct join *join)
 
     for (uint32_t i = 0; i < request->protocols_count; i++)
         bytes += request->protocols[i].name.size + request->protocols[i].metadata.size;
-    if (bytes > step_room(join->step))
+    if (bytes > step_room(who->step))
         return ERR_UNKNOWN_SERVER_ERROR;
     err = embedded_read_subscription(request->protocols[0].metadata, &join->reading, subscription);
     for (uint32_t i = 0; err == ERR_OK && i < subscription->owned_partitions_count && owned <= CONSUMER_OWNED_MAX; i++)
         owned += subscription->owned_partitions[i].partitions_count;
     if (err == ERR_OK && (subscription->topics_count > CONSUMER_NAMES_MAX || owned > CONSUMER_OWNED_MAX))
         err = ERR_INVALID_REQUEST;
-    if (err == ERR_OK && !consumer_names_fit(join->consumer, subscription->topics, subscription->topics_count))
+    if (err == ERR_OK && !consumer_names_fit(who->consumer, subscription->topics, subscription->topics_count))
         err = ERR_GROUP_MAX_SIZE_REACHED;
     if (err == ERR_OK)
-        err = consumer_read_owned(subscription, join->step, &join->owned);
+        err = consumer_read_owned(subscription, who->step, &who->owned);
     return err == ERR_MALFORMED ? ERR_INCONSISTENT_GROUP_PROTOCOL : err;
 }
 
 /* All that may be refused, before the first record. member_id of a refusal: the one that counts from now on. */
 static enum err check_join(struct join *join)
 {
+    struct consumer_subscriber *who = &join->who;
     const struct join_group_request *request = join->request;
     struct bytes instance_id = request->group_instance_id;
     struct consumer_member *known = NULL;
     enum err err = ERR_OK;
 
-    if (join->consumer->group->groups->settings->migration == MIGRATION_DISABLED)
+    if (who->consumer->group->groups->settings->migration == MIGRATION_DISABLED)
         return ERR_INCONSISTENT_GROUP_PROTOCOL;
     join->is_unknown = request->member_id.size == 0;
-    join->member_id = request->member_id;
+    who->member_id = request->member_id;
+    who->instance_id = instance_id;
     if (join->is_unknown) {
         err = new_member_id(join);
         if (err != ERR_OK)
             return err;
     }
-    if (is_full(join))
+    if (consumer_subscriber_is_too_many(who))
         return ERR_GROUP_MAX_SIZE_REACHED;
-    if (!is_supported(join->consumer, request))
+    if (!is_supported(who->consumer, request))
         return ERR_INCONSISTENT_GROUP_PROTOCOL;
-    if (join->is_unknown && instance_id.data == NULL && join->op->version >= JOIN_ID_REQUIRED_SINCE)
+    if (join->is_unknown && instance_id.data == NULL && who->op->version >= JOIN_ID_REQUIRED_SINCE)
         return ERR_MEMBER_ID_REQUIRED;
     if (instance_id.data == NULL) {
-        join->member = consumer_find(join->consumer, join->member_id);
+        who->member = consumer_find(who->consumer, who->member_id);
     } else if (join->is_unknown) {
-        known = consumer_find_instance(join->consumer, instance_id);
-        join->replaced = known;
+        known = consumer_find_instance(who->consumer, instance_id);
+        who->replaced = known;
     } else {
-        err = find_member(join->consumer, join->member_id, instance_id, &join->member);
+        err = find_member(who->consumer, who->member_id, instance_id, &who->member);
         if (err != ERR_OK)
             return err;
-        known = join->member;
+        known = who->member;
     }
-    join->downgrade = known != NULL && consumer_may_downgrade(join->consumer, join->step, &known, 1, true);
+    who->downgrades = known != NULL && consumer_may_downgrade(who->consumer, who->step, &known, 1, true);
     return read_subscription(join);
 }
 
-static enum err describe(struct join *join)
+/* What the request says of the member. */
+static enum err read_request(struct join *join)
 {
     const struct join_group_request *request = join->request;
-    const struct consumer_member *known = join->member != NULL ? join->member : join->replaced;
-    struct consumer_group_member_metadata_value *about = &join->about;
-    enum err err = ERR_OK;
+    const struct consumer_protocol_subscription *subscription = &join->subscription;
+    struct consumer_subscriber *who = &join->who;
 
-    consumer_about_init(about);
-    if (known != NULL)
-        err = consumer_about_copy(&known->about, &join->arena, about);
-    if (err != ERR_OK)
-        return err;
-    if (request->group_instance_id.data != NULL)
-        about->instance_id = request->group_instance_id;
-    if (join->subscription.rack_id.size > 0)
-        about->rack_id = join->subscription.rack_id;
-    if (classic_join_rebalance_ms(join->op) != -1)
-        about->rebalance_timeout_ms = classic_join_rebalance_ms(join->op);
-    about->subscribed_topic_names = join->subscription.topics;
-    about->subscribed_topic_names_count = join->subscription.topics_count;
-    consumer_names_sort(about);
-    about->client_id = join->op->client_id.data == NULL ? BYTES_LITERAL("") : join->op->client_id;
-    about->client_host = join->op->client_host;
+    if (subscription->rack_id.size > 0)
+        who->rack_id = subscription->rack_id;
+    who->rebalance_timeout_ms = classic_join_rebalance_ms(who->op);
+    who->expression = BYTES_LITERAL(""); /* it has none any more */
+    who->names = subscription->topics;
+    who->name_count = subscription->topics_count;
+    who->says_names = true;
+    who->says_owned = true;
+    if (request->reason.data != NULL)
+        who->reason = request->reason;
     join->classic.session_timeout_ms = request->session_timeout_ms;
     join->classic.supported_protocols_count = request->protocols_count;
     join->classic.supported_protocols =
-        arena_array(&join->arena, request->protocols_count, sizeof(*join->classic.supported_protocols));
+        arena_array(&who->arena, request->protocols_count, sizeof(*join->classic.supported_protocols));
     if (join->classic.supported_protocols == NULL)
         return ERR_NOMEM;
     for (uint32_t i = 0; i < request->protocols_count; i++)
         join->classic.supported_protocols[i] =
             (struct classic_protocol){.name = request->protocols[i].name, .metadata = request->protocols[i].metadata};
-    about->classic_member_metadata = &join->classic;
+    who->classic = &join->classic;
     return ERR_OK;
 }
 
@@ -212,151 +186,91 @@ static enum err describe(struct join *join)
  * its kind. */
 static bool is_too_large(struct join *join)
 {
-    const struct consumer_member *known = join->member != NULL ? join->member : join->replaced;
-    size_t room = step_room(join->step);
-    size_t bytes =
-        consumer_join_bytes(join->consumer, join->step, join->member_id, &join->about, known, join->replaced != NULL);
+    struct consumer_subscriber *who = &join->who;
+    size_t room = step_room(who->step);
+    size_t bytes = consumer_subscriber_bytes(who);
 
-    if (join->downgrade && bytes + consumer_about_bytes(join->consumer, join->member_id, &join->about) +
-                                   consumer_downgrade_bytes(join->consumer, join->step) >
+    if (who->downgrades && bytes + consumer_about_bytes(who->consumer, who->member_id, &who->about) +
+                                   consumer_downgrade_bytes(who->consumer, who->step) >
                                room)
-        join->downgrade = false;
+        who->downgrades = false;
     return bytes > room;
-}
-
-/* Its record, without the expression that it may have had. */
-static enum err subscribe(struct join *join)
-{
-    struct consumer_group *consumer = join->consumer;
-    struct bytes regex = join->about.subscribed_topic_regex;
-    const struct consumer_expression *expression = NULL;
-    enum err err = ERR_OK;
-
-    join->about.subscribed_topic_regex = BYTES_LITERAL("");
-    join->regex_changed = regex.size > 0;
-    if (join->replaced != NULL) {
-        err = consumer_replace(join->replaced, join->step, &join->arena, join->member_id);
-        if (err != ERR_OK)
-            return err;
-        join->member = consumer_find(consumer, join->member_id);
-    }
-    join->names_changed = join->member == NULL ? join->about.subscribed_topic_names_count > 0
-                                               : !consumer_names_equal(&join->member->about, &join->about);
-    if (join->member == NULL || !consumer_about_equal(&join->member->about, &join->about))
-        err = consumer_write_member(consumer, join->step, join->member_id, &join->about);
-    if (err != ERR_OK)
-        return err;
-    join->member = consumer_find(consumer, join->member_id);
-    expression = regex.size == 0 ? NULL : map_get(&consumer->expressions, regex);
-    if (regex.size > 0 && (expression == NULL || expression->subscribers == 0))
-        err = consumer_write_expression_gone(consumer, join->step, regex);
-    if (err == ERR_OK)
-        err = consumer_regex_apply(consumer, join->step, join->op, join->member, &join->regex_applied);
-    if (err == ERR_OK)
-        consumer_regex_schedule(consumer, join->step, join->op);
-    return err;
 }
 
 static enum err fill_join(struct join *join)
 {
-    struct join_group_response *response = join->op->response;
+    struct consumer_subscriber *who = &join->who;
+    struct join_group_response *response = who->op->response;
     struct bytes name = join->request->protocols[0].name;
 
-    response->generation_id = join->member->epoch;
+    response->generation_id = who->member->epoch;
     response->protocol_type = BYTES_LITERAL("consumer");
     response->protocol_name = name;
     response->leader = BYTES_LITERAL(""); /* nobody computes anything */
-    return arena_copy(join->op->arena, join->member_id, &response->member_id);
+    return arena_copy(who->op->arena, who->member_id, &response->member_id);
 }
 
+/* All are of the classic protocol now, and what it is told holds in the classic group. */
 static enum err downgrade(struct join *join)
 {
-    struct group *group = join->consumer->group;
-    bool is_stale = join->consumer->target_epoch < join->consumer->epoch;
-    bool changed = false;
-    enum err err = ERR_OK;
+    struct consumer_subscriber *who = &join->who;
+    struct group *group = who->consumer->group;
+    bool is_stale = who->consumer->target_epoch < who->consumer->epoch;
+    enum err err = fill_join(join);
 
-    if (!is_stale)
-        err = consumer_reconcile(join->member, join->step, join->names_changed || join->regex_changed, &join->owned,
-                                 &changed);
     if (err == ERR_OK)
-        err = fill_join(join);
-    if (err == ERR_OK)
-        err = consumer_downgrade(join->consumer, join->step, NULL, 0);
+        err = consumer_downgrade(who->consumer, who->step, NULL, 0);
     if (err == ERR_OK && is_stale)
-        classic_begin_rebalance(group, join->step, CAUSE_CONVERTED, join->member_id, join->about.client_id,
-                                join->about.client_host,
-                                join->request->reason.data == NULL ? BYTES_LITERAL("") : join->request->reason);
+        classic_begin_rebalance(group, who->step, CAUSE_CONVERTED, who->member_id, who->about.client_id,
+                                who->about.client_host, who->reason);
     return err;
 }
 
-static enum err go_on(struct join *join, bool is_new)
+static enum err go_on(struct join *join)
 {
-    struct consumer_group *consumer = join->consumer;
-    bool asked = false;
-    bool changed = false;
-    int32_t epoch = 0;
-    enum err err = subscribe(join);
+    struct consumer_subscriber *who = &join->who;
+    enum err err = consumer_subscribe(who);
 
     if (err != ERR_OK)
         return err;
-    epoch = consumer->epoch;
-    asked = join->names_changed || join->regex_changed;
-    if (asked || consumer_must_refresh(consumer))
-        err = consumer_bump(consumer, join->step, asked);
-    if (err == ERR_OK && consumer->epoch != epoch)
-        consumer_rebalance_begin(consumer, join->step,
-                                 is_new  ? CAUSE_JOINED
-                                 : asked ? CAUSE_REJOINED
-                                         : CAUSE_METADATA,
-                                 join->member,
-                                 join->request->reason.data == NULL ? BYTES_LITERAL("") : join->request->reason);
-    if (err == ERR_OK && join->downgrade)
+    if (who->downgrades)
         return downgrade(join);
-    if (err == ERR_OK && !join->regex_applied)
-        err = consumer_update_target(consumer, join->step);
-    if (err == ERR_OK)
-        err = consumer_reconcile(join->member, join->step, asked, &join->owned, &changed);
-    if (err != ERR_OK)
-        return err;
-    consumer_rebalance_settle(consumer, join->step);
-    group_timer_stop(consumer->group->groups, &join->member->join_timer);
-    group_timer_stop(consumer->group->groups, &join->member->rebalance_timer);
-    consumer_start_session(join->member, join->step);
-    group_timer_start(consumer->group->groups, &join->member->sync_timer,
-                      join->step->now_ns + join->member->about.rebalance_timeout_ms * NS_PER_MS);
+    group_timer_stop(who->groups, &who->member->rebalance_timer); /* it may have been of the other protocol */
+    group_timer_start(who->groups, &who->member->sync_timer,
+                      who->step->now_ns + who->member->about.rebalance_timeout_ms * NS_PER_MS);
     return fill_join(join);
 }
 
 void consumer_classic_join(struct group *group, struct step *step, struct group_op *op)
 {
-    struct join join = {.consumer = group->consumer, .step = step, .op = op, .request = op->request};
+    struct join join = {.request = op->request};
     uint32_t since = step->records;
     enum err err = ERR_OK;
 
     join_group_response_init(op->response);
-    /* A copy of what is in memory, and protocols, which are counted (classic_join.c). */
-    arena_init(&join.arena, CONSUMER_RECORD_BYTES_MAX);
+    consumer_subscriber_init(&join.who, group->groups, step, op);
+    join.who.consumer = group->consumer;
     arena_init(&join.reading, EMBEDDED_BYTES_MAX);
     err = check_join(&join);
     if (err == ERR_OK)
-        err = describe(&join);
+        err = read_request(&join);
+    if (err == ERR_OK)
+        err = consumer_subscriber_describe(&join.who);
     if (err == ERR_OK && is_too_large(&join))
         err = ERR_UNKNOWN_SERVER_ERROR;
     if (err != ERR_OK) {
         /* As Apache Kafka has it: no id but the one that is handed out. */
-        refuse_join(step, op, err, err == ERR_MEMBER_ID_REQUIRED ? join.member_id : BYTES_LITERAL(""));
+        refuse_join(step, op, err, err == ERR_MEMBER_ID_REQUIRED ? join.who.member_id : BYTES_LITERAL(""));
         goto out;
     }
-    err = go_on(&join, join.member == NULL && join.replaced == NULL);
+    err = go_on(&join);
     if (err != ERR_OK)
         step_fail(step, since, err);
     op->op.err = err;
     step_answer(step, &op->op);
 out:
-    partition_set_deinit(&join.owned);
     arena_deinit(&join.reading);
-    arena_deinit(&join.arena);
+    consumer_subscriber_deinit(&join.who);
 }
 
 /* ---- SyncGroup ---- */

@@ -1,18 +1,22 @@
 /*
  * consumer_internal: one group of the consumer protocol, as its files share it (consumer*.c). For them alone.
  *
- *   consumer_heartbeat.c  the heartbeat: what is refused, and the steps of one that is not
+ *   consumer.c            what other cores ask of a group; its end
+ *   consumer_heartbeat.c  the heartbeat: what is refused, and how it is answered
  *   consumer_request.c    what its request says by itself
+ *   consumer_classic.c    the same for members of the classic protocol
+ *   consumer_subscribe.c  a member on its way through a step, whichever protocol it speaks
  *   consumer_member.c     members and what they subscribe to
  *   consumer_epoch.c      group epoch and the hash of the subscribed topics' metadata
  *   consumer_target.c     the target assignment, by an assignor
  *   consumer_reconcile.c  each member's way to its target
  *   consumer_fence.c      leaving, time-outs
  *   consumer_regex.c      expressions, resolved beside the heartbeats
- *   consumer_classic.c    members of the classic protocol
- *   consumer_embedded.c   the bytes that these carry inside their requests
+ *   consumer_embedded.c   the bytes that classic members carry inside their requests
  *   consumer_migrate.c    from classic to consumer and back
  *   consumer_size.c       what a step would write: known before it writes
+ *   consumer_describe.c   what a group tells of itself
+ *   consumer_history.c    its rebalances: when one begins and is over, and what moved
  *   consumer_state.c      the group in memory
  *   consumer_replay.c     records; all that is durable changes there and nowhere else
  *
@@ -173,6 +177,54 @@ enum group_assignor consumer_assignor(const struct consumer_group *consumer);
 const char *consumer_assignor_name(enum group_assignor assignor);
 /* False: none of that name. */
 bool consumer_assignor_find(struct bytes name, enum group_assignor *assignor);
+
+/* consumer_subscribe.c */
+
+/* A member on its way through a step. Who asks fills in who it is and what it says; what may be refused of that is
+ * refused before consumer_subscribe, which writes. */
+struct consumer_subscriber {
+    struct groups *groups;
+    struct step *step;
+    struct group_op *op;
+    struct arena arena; /* of what it becomes */
+    /* Who it is. */
+    struct consumer_group *consumer; /* NULL: made by the first record */
+    struct bytes member_id;
+    struct consumer_member *member;   /* NULL: new, or to take another's place; after consumer_subscribe the member */
+    struct consumer_member *replaced; /* a static member that it takes the place of */
+    /* What it says. Null, and -1: as it was. */
+    struct bytes instance_id;
+    struct bytes rack_id;
+    struct bytes server_assignor;
+    struct bytes expression;
+    const struct bytes *names; /* of topics */
+    uint32_t name_count;
+    bool says_names;
+    int32_t rebalance_timeout_ms;
+    struct classic_member_metadata *classic; /* NULL: it speaks the consumer protocol */
+    struct partition_set owned;              /* what it has */
+    bool says_owned;
+    struct bytes reason; /* in its words; for the history */
+    /* What it does to the group. */
+    bool upgraded;   /* that was a classic one until this step */
+    bool downgrades; /* that will be one when this step is over: nothing is assigned that is not yet */
+    /* What comes of it. */
+    struct consumer_group_member_metadata_value about; /* what it becomes */
+    struct bytes expression_before;
+    bool changed; /* what is assigned to it is another */
+};
+void consumer_subscriber_init(struct consumer_subscriber *who, struct groups *groups, struct step *step,
+                              struct group_op *op);
+void consumer_subscriber_deinit(struct consumer_subscriber *who);
+/* Whether the group, which there is, has all members that it may, and not this one. */
+bool consumer_subscriber_is_too_many(const struct consumer_subscriber *who);
+/* about, and expression_before, of who it is and what it says. */
+MUST_CHECK enum err consumer_subscriber_describe(struct consumer_subscriber *who);
+/* Of all that consumer_subscribe may write, once it is described. */
+size_t consumer_subscriber_bytes(const struct consumer_subscriber *who);
+/* As described: its records, the group's epoch and target, and its own way there. Its session runs then. Where it
+ * downgrades the group, that is left to who asks, with all that follows. */
+MUST_CHECK enum err consumer_subscribe(struct consumer_subscriber *who);
 
 /* consumer_request.c */
 /* What is wrong with it, whatever the group is (groups.md 3.2); constant; NULL: nothing. */

@@ -366,6 +366,21 @@ START_TEST(static_downgrade)
 }
 END_TEST
 
+/* Rule: whichever protocol it speaks, a static member that comes back for other topics is why the group rebalances, and
+ * it is not a member that was there. */
+START_TEST(static_comes_back)
+{
+    begin();
+    world_topic(&world, "u", 2);
+    JOIN(&world, "new", "t");
+    JOIN_OLD("old", .id = "", .instance = "i", .topic = "u");
+    BEAT(&world, "new", 2);
+    JOIN_OLD("old", .id = "", .instance = "i");
+    (void)world_ask(&world, "h", ASK_HISTORY, 0, "g", NULL);
+    end("migrate_static_back");
+}
+END_TEST
+
 /* Rule: a group whose last member has left while another is about to join is not Empty: its epochs go on from its
  * generations, though nobody is in it. */
 START_TEST(last_one_left)
@@ -527,4 +542,4 @@ END_TEST
 
 RUN_TESTS("consumer_migrate", refused_without_a_trace, what_does_not_fit_this_tick, too_many_leave, up_and_down,
           upgrade_refused, upgrade_too_large, two_owners, empty_groups, classic_members, static_downgrade,
-          last_one_left, oldest_members, about_as_large_as_the_batch)
+          static_comes_back, last_one_left, oldest_members, about_as_large_as_the_batch)
