@@ -5,9 +5,9 @@ import shutil
 import time
 
 from harness import broker
+from harness.patience import eventually, until
 from harness.runner import Different, ottla_only
 from wire.client import Client
-from whole_node.filling import until
 from whole_node.suite import FORMAT, take_over
 
 from . import asking, filling
@@ -15,8 +15,6 @@ from . import asking, filling
 NEEDS = ("kafka",)
 NEEDS_BROKER = False
 CONFIG = {"log.cleaner.backoff.ms": 200, "log.retention.check.interval.ms": 300, "log.initial.task.delay.ms": 300,
-          # Kafka takes over where we left it once our session is over: it cannot know that we are gone.
-          "broker.session.timeout.ms": 1500, "broker.heartbeat.interval.ms": 300,
           "transaction.state.log.num.partitions": 3, "offsets.topic.num.partitions": 3,
           "transaction.abort.timed.out.transaction.cleanup.interval.ms": 3600000}
 SET, INVALID_RECORD = 0, 87
@@ -33,12 +31,23 @@ def alter(clients, topic, **configs):
             raise Different(f"{topic} {configs}: {answer}")
 
 
-def cleaned(node, topics):
-    """{topic: how far it was cleaned}."""
-    path = node.data / "cleaner-offset-checkpoint"
+def checkpoint(node, which, topics):
+    """{topic: the offset that a checkpoint has of its only partition}."""
+    path = node.data / f"{which}-checkpoint"
     lines = path.read_text(encoding="ascii").splitlines()[2:] if path.exists() else []
     found = {line.split()[0]: int(line.split()[2]) for line in lines}
     return {topic: found.get(topic, -1) for topic in topics}
+
+
+def cleaned(node, topics):
+    """{topic: how far it was cleaned}."""
+    return checkpoint(node, "cleaner-offset", topics)
+
+
+def all_rolled_is_synced(node, topics):
+    """Only then all of it is cleaned at once by us."""
+    points = checkpoint(node, "recovery-point-offset", topics)
+    return all(points[topic] >= max(int(path.stem) for path in node.topic_folder(topic).glob("*.log")) for topic in topics)
 
 
 def clean(nodes, clients, topics, before):
@@ -49,18 +58,14 @@ def clean(nodes, clients, topics, before):
         else:
             alter(clients, topic, min_cleanable_dirty_ratio="0.0001")
 
-    def done():
-        """both cleaners' turn"""
-        found = [cleaned(node, topics.values()) for node in nodes]
-        return found if all(each[topic] > before[topic] for each in found for topic in topics.values()) else None
-    try:
-        until(done, 20)
-    except AssertionError:
-        raise Different(f"not cleaned: {[cleaned(node, topics.values()) for node in nodes]}, before {before}") from None
+    def look():
+        return [cleaned(node, topics.values()) for node in nodes]
+
+    eventually(look, lambda found: all(each[topic] > before[topic] for each in found for topic in topics.values()))
     time.sleep(1)                                   # no other cleaning follows
-    ours, theirs = (cleaned(node, topics.values()) for node in nodes)
-    if ours != theirs:
-        raise Different(f"cleaned up to {ours}, Kafka {theirs}")
+    ours, theirs = look()
+    if ours != theirs or any(ours[topic] <= before[topic] for topic in topics.values()):
+        raise Different(f"cleaned up to {ours}, Kafka {theirs}, before {before}")
     for kind, topic in topics.items():
         alter(clients, topic, min_cleanable_dirty_ratio="1.0")
         if kind == "overdue":
@@ -108,10 +113,9 @@ def delete_by_size(env, nodes, clients, topics):
     size = sum(path.stat().st_size for path in nodes[1].topic_folder(topic).glob("*.log"))
     alter(clients, topic, cleanup_policy="delete", retention_bytes=size // 2)
 
-    def done():
-        """a retention by size"""
-        return all(client.list_offsets(topic, -2)[1] > start for client, start in zip(clients, starts))
-    until(done, 20)
+    now = eventually(lambda: [client.list_offsets(topic, -2)[1] for client in clients],
+                     lambda now: all(at > start for at, start in zip(now, starts)))
+    env.see("the older half is deleted", [at > start for at, start in zip(now, starts)], [True, True])
     time.sleep(1)                                   # nothing more follows
     compare(env, nodes, clients, {kind: topic}, "deleted by size")
 
@@ -142,13 +146,13 @@ def test_same_as_kafka(env):
                 for topic in topics.values():
                     each.await_leaders(topic, 1)
             alter(clients, topics["deleted"], retention_ms=7 * filling.DAY_MS)
-            until(lambda: all(each.list_offsets(topics["deleted"], -2)[1] > 0 for each in clients), 20)
+            until("a retention by age", lambda: all(each.list_offsets(topics["deleted"], -2)[1] > 0 for each in clients))
             once = clean(nodes, clients, topics, {topic: -1 for topic in topics.values()})
             compare(env, nodes, clients, topics, "cleaned once")
             env.see("null keys", [each.produce(topics["producers"], [(None, b"x")])["ErrorCode"] for each in clients],
                     [INVALID_RECORD] * 2)
             filling.more(clients, topics)
-            time.sleep(1.5)                         # what was rolled is synced meanwhile: all of it can be cleaned at once
+            until("what was rolled is synced", lambda: all_rolled_is_synced(ours, topics.values()))
             changed = {kind: topic for kind, topic in topics.items() if kind not in STAYS}
             clean(nodes, clients, changed, once)
             compare(env, nodes, clients, topics, "cleaned twice")

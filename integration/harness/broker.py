@@ -12,26 +12,29 @@ import time
 from pathlib import Path
 
 from . import cache
-
-START_SECONDS = 60          # a sanitizer build on a loaded machine, or a cold JVM
-STOP_SECONDS = 30
+from .patience import PATIENCE_SECONDS
 
 
 class BrokerError(Exception):
     """The broker did not do what every test takes for granted: start, stop, stay alive."""
 
 
-def free_port():
-    """A port that nothing listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+class Reserved:
+    """A port that nobody else is given as long as this is kept: a socket is bound to it, and never listens. Who listens with
+    SO_REUSEADDR, as brokers do, may still do so, again and again."""
+
+    def __init__(self):
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
 
 
 class Broker:
     """A running process with a data directory of its own below `home`."""
 
     name = "?"
+    patience_seconds = PATIENCE_SECONDS     # for a start and for a stop
 
     def __init__(self, home, config=None):
         self.home = Path(home)
@@ -66,14 +69,19 @@ class Broker:
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log, cwd=self.home, env=self.environment())
+        self.await_ready()
+        return time.monotonic() - started
+
+    def await_ready(self):
+        """Until it serves."""
+        deadline = time.monotonic() + self.patience_seconds
         while not self.ready():
             if self.process.poll() is not None:
                 raise BrokerError(f"{self.name} ended with {self.process.returncode} at start:\n{self.log_tail()}")
-            if time.monotonic() - started > START_SECONDS:
+            if time.monotonic() > deadline:
                 self.kill()
-                raise BrokerError(f"{self.name} was not ready in {START_SECONDS} s:\n{self.log_tail()}")
+                raise BrokerError(f"{self.name} was not ready in {self.patience_seconds} s:\n{self.log_tail()}")
             time.sleep(0.002)
-        return time.monotonic() - started
 
     def environment(self):
         return None
@@ -88,10 +96,10 @@ class Broker:
                               f"{self.process and self.process.returncode}:\n{self.log_tail()}")
         self.process.send_signal(signal.SIGTERM)
         try:
-            code = self.process.wait(STOP_SECONDS)
+            code = self.process.wait(self.patience_seconds)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise BrokerError(f"{self.name} did not stop in {STOP_SECONDS} s:\n{self.log_tail()}") from None
+            raise BrokerError(f"{self.name} did not stop in {self.patience_seconds} s:\n{self.log_tail()}") from None
         if code not in self.clean_exits():
             raise BrokerError(f"{self.name} stopped with {code}:\n{self.log_tail()}")
 
@@ -124,7 +132,7 @@ class Broker:
 
 
 class Ottla(Broker):
-    """Our own binary, on free ports that it picks itself."""
+    """Our own binary; clients come on a port that stays the same over restarts, as a real one would."""
 
     name = "ottla"
 
@@ -132,14 +140,14 @@ class Ottla(Broker):
         super().__init__(home, config)
         self.binary = Path(binary).resolve()
         self.ready_file = self.home / "ready"
+        self.reserved = Reserved()
+        self.port = self.reserved.port
 
     def prepare(self):
         self.ready_file.unlink(missing_ok=True)
 
     def command(self):
-        # A restart keeps the port, as a real one would: clients come back to where they were.
-        port = self.port or 0
-        config = {"listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:0",
+        config = {"listeners": f"PLAINTEXT://127.0.0.1:{self.reserved.port},CONTROLLER://127.0.0.1:0",
                   "log.dirs": str(self.data), "ottla.http.listener": "", **self.config}
         sets = [part for key, value in config.items() for part in ("--set", f"{key}={value}")]
         return [str(self.binary), "serve", *sets, "--ready-file", str(self.ready_file)]
@@ -166,6 +174,8 @@ class Kafka(Broker):
     def __init__(self, home, config=None):
         super().__init__(home, config)
         self.properties = self.home / "server.properties"
+        self.reserved, self.reserved_for_controller = Reserved(), Reserved()
+        self.port = self.reserved.port
 
     def java(self, *arguments):
         return ["java", f"-Xms{self.heap}", f"-Xmx{self.heap}", "-XX:+UseG1GC", f"-Djava.io.tmpdir={cache.natives_folder()}",
@@ -173,9 +183,7 @@ class Kafka(Broker):
                 f"-Dkafka.logs.dir={self.home}", "-cp", f"{cache.kafka_libs()}/*", *arguments]
 
     def prepare(self):
-        if self.port is None:
-            self.port = free_port()
-        controller = free_port()
+        controller = self.reserved_for_controller.port
         listeners = f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}"
         config = {
             "process.roles": "broker,controller",
@@ -202,7 +210,7 @@ class Kafka(Broker):
             done = subprocess.run(
                 self.java("kafka.tools.StorageTool", "format", *self.format_options, "-t", cluster,
                           "-c", str(self.properties)),
-                capture_output=True, text=True, timeout=START_SECONDS, check=False)
+                capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
             if done.returncode != 0:
                 raise BrokerError(f"kafka-storage format failed:\n{done.stdout}{done.stderr}")
 
@@ -213,7 +221,7 @@ class Kafka(Broker):
         # The port opens before the node serves; an answered ApiVersions is what clients wait for.
         request = bytes.fromhex("00000012" "0012" "0000" "00000001" "0008") + b"ready-is"
         try:
-            with socket.create_connection((self.host, self.port), timeout=1) as connection:
+            with socket.create_connection((self.host, self.port), timeout=PATIENCE_SECONDS) as connection:
                 connection.sendall(request)
                 return len(connection.recv(4)) == 4
         except OSError:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from . import broker as brokers
 from . import cache, tools
+from .patience import PATIENCE_SECONDS
 
 SHOWN_CHARACTERS = 3000
 CUT_SHORT_SECONDS = 5                       # for tests in other threads to see that it is over
@@ -114,7 +115,7 @@ class Env:
             raise Different(f"exit code {result.code}, expected {expect}: {result}")
         return result
 
-    def run(self, command, *, seconds=120, expect=0, **how):
+    def run(self, command, *, seconds=PATIENCE_SECONDS, expect=0, **how):
         """Any other program."""
         how.setdefault("text", True)
         try:

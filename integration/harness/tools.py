@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from . import cache
+from .patience import PATIENCE_SECONDS
 
 # Scripts whose class is not their name in camel case; the package is found by asking the jars.
 CLASSES = {
@@ -82,7 +83,7 @@ class Tools:
         self.errors = Path(self.folder.name, "jvm.log").open("ab")
         self.process = subprocess.Popen(["java", *java_options(self.folder.name), "ToolServer"], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=self.errors)
-        self._reply(60)
+        self._reply(PATIENCE_SECONDS)
 
     def _reply(self, seconds):
         if not select.select([self.process.stdout], [], [], seconds)[0]:
@@ -94,7 +95,7 @@ class Tools:
             raise RuntimeError("the tool server's JVM ended")
         return line
 
-    def run(self, script, *arguments, stdin="", stdin_file=None, stdout_file=None, seconds=60):
+    def run(self, script, *arguments, stdin="", stdin_file=None, stdout_file=None, seconds=PATIENCE_SECONDS):
         """One command to its end."""
         if self.process is None:
             self._start()

@@ -1,14 +1,11 @@
 """Replicas that move between the log directories of a node: kafka-reassign-partitions, kafka-log-dirs, and a client."""
 
 import json
-import time
 
-from harness.runner import Different
+from harness.patience import eventually
 from wire.client import Client
 
 from .log_dirs import described, dirs_of
-
-PATIENCE_SECONDS = 60
 
 
 def start_with_dirs(env):
@@ -56,11 +53,8 @@ def test_reassign_log_dirs(env):
         done = env.tool("kafka-reassign-partitions", "--reassignment-json-file", plan, "--execute",
                         "--replica-alter-log-dirs-throttle", 100_000_000, node=node)
         env.see("started", sorted(words(done, topic)))
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while where(env, node, topic) != ({f"{topic}-{index}": folder for index, folder in goal.items()}, {}):
-            if time.monotonic() > deadline:
-                raise Different(f"not there after {PATIENCE_SECONDS} s: {where(env, node, topic)}")
-            time.sleep(0.2)
+        there = {f"{topic}-{index}": folder for index, folder in goal.items()}, {}
+        env.see("where they are", eventually(lambda: where(env, node, topic), lambda found: found == there) == there, True)
         done = env.tool("kafka-reassign-partitions", "--reassignment-json-file", plan, "--verify", node=node)
         env.see("verified", sorted(line for line in words(done, topic) if "throttle" not in line.lower()))
         with Client(node) as client:

@@ -4,6 +4,7 @@ import itertools
 import json
 import time
 
+from harness.patience import eventually
 from harness.runner import Different
 from wire import records
 
@@ -49,9 +50,7 @@ def test_every_acks(env):
     topic = name("acks")
     for acks in (0, 1, -1):
         kcat(env, "-P", "-t", topic, "-X", f"acks={acks}", input=f"with {acks}\n")
-    deadline = time.monotonic() + 5
-    while len(got := read(env, topic, "-o", "beginning").splitlines()) < 3 and time.monotonic() < deadline:
-        time.sleep(0.1)
+    got = eventually(lambda: read(env, topic, "-o", "beginning").splitlines(), lambda lines: len(lines) >= 3)
     if sorted(got) != ["with -1", "with 0", "with 1"]:
         raise Different(f"{got}")
 

@@ -106,7 +106,7 @@ def test_kafka_reads_what_we_wrote(env):
         count = sum(batch[7] for batch in expected)
         node.start()
         out = env.tool("kafka-console-consumer", "--topic", topic, "--partition", 0, "--offset", "earliest",
-                       "--max-messages", count, "--timeout-ms", 20000, node=node, seconds=120).out
+                       "--max-messages", count, "--timeout-ms", 60000, node=node).out
         env.see("records", len(out.splitlines()), count)
         ends = env.tool("kafka-get-offsets", "--topic", topic, node=node).out
         env.see("end offset", ends.strip(), f"{topic}:0:{count}")

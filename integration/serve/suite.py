@@ -7,20 +7,19 @@ import resource
 import shutil
 import signal
 import subprocess
-import time
 
-from harness import broker as brokers
+from harness.patience import PATIENCE_SECONDS, until
 from harness.runner import Different, ottla_only
 
 NEEDS = ("kcat",)
 
 
-def serve(env, *arguments, seconds=10, **how):
+def serve(env, *arguments, **how):
     """Runs it where it is expected to refuse: (exit code, what it printed)."""
     try:
         done = subprocess.run([env.broker.binary, "serve", *map(str, arguments)], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds, check=False,
-                              text=True, cwd=env.folder, **how)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE_SECONDS,
+                              check=False, text=True, cwd=env.folder, **how)
     except subprocess.TimeoutExpired as running:
         raise Different(f"it did not refuse {arguments}: {running.stdout}") from None
     if done.returncode < 0:
@@ -171,11 +170,10 @@ def test_a_partition_in_two_directories(env):
 @ottla_only
 def test_wildcard_listener(env):
     """Bound to a wildcard without advertised address: each client is told the address it came by."""
-    port = brokers.free_port()
-    with env.own_broker(listeners=f"PLAINTEXT://0.0.0.0:{port},CONTROLLER://127.0.0.1:0"):
+    with env.own_broker(listeners="PLAINTEXT://0.0.0.0:0,CONTROLLER://127.0.0.1:0") as node:
         for host in ("127.0.0.1", "127.0.0.2"):
-            got = json.loads(env.run(["kcat", "-b", f"{host}:{port}", "-L", "-J"]).stdout)
-            env.see(host, [broker["name"] for broker in got["brokers"]], [f"{host}:{port}"])
+            got = json.loads(env.run(["kcat", "-b", f"{host}:{node.port}", "-L", "-J"]).stdout)
+            env.see(host, [broker["name"] for broker in got["brokers"]], [f"{host}:{node.port}"])
 
 
 @ottla_only
@@ -193,7 +191,7 @@ def test_stop_under_load(env):
         if not (node.data / ".kafka_cleanshutdown").exists():
             raise Different("no clean-shutdown mark was left")
         node.start()
-        if client.wait(120) != 0:
+        if client.wait(PATIENCE_SECONDS) != 0:
             raise Different("the client did not find what was acknowledged")
         node.stop()
     finally:
@@ -207,11 +205,7 @@ def start_with_limit(node, what, limit):
     with node.log_path.open("ab") as log:
         node.process = subprocess.Popen(node.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                         preexec_fn=lambda: resource.setrlimit(what, (limit, limit)))
-    deadline = time.monotonic() + brokers.START_SECONDS
-    while not node.ready():
-        if node.process.poll() is not None or time.monotonic() > deadline:
-            raise Different(f"not ready: {node.log_tail()}")
-        time.sleep(0.01)
+    node.await_ready()
 
 
 @ottla_only
@@ -239,18 +233,23 @@ def test_limit_of_file_size(env):
     if code == 0 or "no space left on device" not in said:
         raise Different(f"{code}: {said}")
     node = env.new_broker()
-    lines = "".join(f"{n:0999}\n" for n in range(4000))
+    lines = [f"{n:0999}\n" for n in range(4000)]
+    file = env.folder / "large"
+    file.write_text("".join(lines), encoding="ascii")
     start_with_limit(node, resource.RLIMIT_FSIZE, 1024 * 1024)
     try:
-        refused_some = env.run(["kcat", "-b", node.bootstrap, "-P", "-t", "large", "-X", "message.timeout.ms=4000"],
-                               input=lines, expect=None)
-        env.see("all of it was written", refused_some.returncode == 0, False)
+        with file.open() as content, subprocess.Popen(["kcat", "-b", node.bootstrap, "-P", "-t", "large", "-X",
+                                                       "batch.num.messages=100"], stdin=content, stderr=subprocess.DEVNULL) as client:
+            try:
+                until("a refusal", lambda: "append cut back topic=large" in node.log_path.read_text(errors="replace"))
+            finally:
+                client.kill()
         env.run(["kcat", "-b", node.bootstrap, "-P", "-t", "small"], input="one\ntwo\n")
         for again in range(2):
             read = ["kcat", "-b", node.bootstrap, "-C", "-e", "-q", "-o", "beginning", "-t"]
             env.see("the other topic", env.run([*read, "small"]).stdout, "one\ntwo\n")
             kept = env.run([*read, "large"]).stdout
-            if not 400_000 < len(kept) <= 1024 * 1024 or not set(kept.splitlines()) <= set(lines.splitlines()):
+            if not 800_000 < len(kept) <= 1024 * 1024 or not set(kept.splitlines(keepends=True)) <= set(lines):
                 raise Different(f"{len(kept)} bytes of the large topic, {kept[-40:]!r}")
             node.stop()
             if again == 0:
@@ -265,18 +264,15 @@ def test_report_on_signal(env):
     with env.own_broker() as node:
         before = len(node.log_path.read_text(encoding="utf-8", errors="replace"))
         os.kill(node.pid, signal.SIGUSR1)
-        deadline = time.monotonic() + 5
-        while len(node.log_path.read_text(encoding="utf-8", errors="replace")) == before:
-            if time.monotonic() > deadline:
-                raise Different("no report was written")
-            time.sleep(0.02)
+        until("a report", lambda: len(node.log_path.read_text(encoding="utf-8", errors="replace")) > before)
         env.run(["kcat", "-b", node.bootstrap, "-L"])
 
 
 @ottla_only
 def test_restart_after_kill(env):
-    """kill -9 and a start on the same directory: ready again at once, not locked out by its old registration."""
-    node = env.new_broker()
+    """kill -9 and a start on the same directory: ready again, not locked out by its old registration, however long that
+    would count."""
+    node = env.new_broker(**{"broker.session.timeout.ms": 3_600_000})
     node.start()
     try:
         env.run(["kcat", "-b", node.bootstrap, "-P", "-t", "kept"], input="one\ntwo\n")
@@ -287,8 +283,6 @@ def test_restart_after_kill(env):
             got = env.run(["kcat", "-b", node.bootstrap, "-C", "-t", "kept", "-e", "-q", "-o", "beginning"]).stdout
             env.see("what was written", got, "one\ntwo\n")
         print(f"     ready again after kill -9 in {min(seconds) * 1000:.0f} to {max(seconds) * 1000:.0f} ms")
-        if min(seconds) > (2 if env.sanitized else 0.1):
-            raise Different(f"{seconds} s")
         node.stop()
     finally:
         node.kill()

@@ -3,21 +3,11 @@
 import re
 import time
 
+from harness.patience import until
 from wire import records
 from wire.client import Client
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-PATIENCE_SECONDS = 60
-
-
-def until(what, seconds=PATIENCE_SECONDS):
-    """Asks until the answer is true."""
-    deadline = time.monotonic() + seconds
-    while not (answer := what()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{what.__doc__ or what} did not come in {seconds} s")
-        time.sleep(0.05)
-    return answer
 
 
 class Transactions:
@@ -27,7 +17,7 @@ class Transactions:
         self.client, self.name = client, name
         self.sequences = {}
         self.is_open = False
-        reply = until(self._init)
+        reply = until(f"a producer id of {name}", self._init)
         self.producer = reply["ProducerId"], reply["ProducerEpoch"]
 
     def _init(self):
@@ -45,7 +35,7 @@ class Transactions:
                 "V3AndBelowProducerEpoch": self.producer[1],
                 "V3AndBelowTopics": [{"Name": topic, "Partitions": [partition]}]})
             return reply["ResultsByTopicV3AndBelow"][0]["ResultsByPartition"][0]["PartitionErrorCode"] == 0
-        until(add)
+        until(f"{topic} in a transaction", add)
         sequence = self.sequences.get((topic, partition), 0)
         data = records.batch(values, producer=(*self.producer, sequence), attributes=0x10, codec=codec,
                              timestamp=int(time.time() * 1000))
@@ -68,7 +58,7 @@ class Transactions:
             return self.client.call("EndTxn", 3, {
                 "TransactionalId": self.name, "ProducerId": self.producer[0], "ProducerEpoch": self.producer[1],
                 "Committed": commit})["ErrorCode"] == 0
-        until(ask)
+        until("the end of a transaction", ask)
 
 
 def codecs(env, node, client):
@@ -150,19 +140,15 @@ def compacted(node, client):
         client.produce(topic, [(b"p%d" % (turn % 5), b"m" * 20000), (b"t%d" % (turn - 1), None)])
     checkpoint = node.data / "cleaner-offset-checkpoint"
 
-    def cleaned():
-        """the cleaner's turn"""
-        return checkpoint.exists() and topic in checkpoint.read_text(encoding="ascii")
-    until(cleaned)
+    until("the cleaner's turn", lambda: checkpoint.exists() and topic in checkpoint.read_text(encoding="ascii"))
     before = [None]
 
     def rests():
-        """the cleaner's rest"""
         time.sleep(1)
         now = client.fetch(topic, 0)["Records"]
         same, before[0] = before[0] == now, now
         return same
-    until(rests)
+    until("the cleaner's rest", rests)
     return topic
 
 

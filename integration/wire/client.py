@@ -2,7 +2,8 @@
 
 import contextlib
 import itertools
-import time
+
+from harness.patience import eventually, until
 
 from . import records
 from .connection import Connection
@@ -39,16 +40,10 @@ class Client(Connection):
 
     def await_leaders(self, name, partitions):
         """Apache Kafka's broker learns of a topic a moment after its creation was answered."""
-        deadline = time.monotonic() + 10
         body = {"ReplicaId": -1, "Topics": [{"Name": name, "Partitions": [
             {"PartitionIndex": index, "Timestamp": -1} for index in range(partitions)]}]}
-        while True:
-            topic = self.call("ListOffsets", 8, body)["Topics"][0]
-            if all(part["ErrorCode"] == 0 for part in topic["Partitions"]):
-                return
-            if time.monotonic() > deadline:
-                raise AssertionError(f"no leaders after 10 s: {topic}")
-            time.sleep(0.005)
+        until(f"leaders of {name}", lambda: all(
+            part["ErrorCode"] == 0 for part in self.call("ListOffsets", 8, body)["Topics"][0]["Partitions"]))
 
     def metadata(self, names, version=12, auto_create=False):
         """Metadata's topics by name."""
@@ -113,11 +108,8 @@ class Client(Connection):
 
     def producer_id(self, version=4):
         """A new (producer id, epoch); 14 means that the broker is still fetching its block of ids."""
-        for _ in range(100):
-            reply = self.call("InitProducerId", version, {"TransactionalId": None, "TransactionTimeoutMs": 60000})
-            if reply["ErrorCode"] != 14:
-                break
-            time.sleep(0.05)
+        reply = eventually(lambda: self.call("InitProducerId", version, {
+            "TransactionalId": None, "TransactionTimeoutMs": 60000}), lambda reply: reply["ErrorCode"] != 14)
         if reply["ErrorCode"] != 0:
             raise AssertionError(f"InitProducerId gave {reply}")
         return reply["ProducerId"], reply["ProducerEpoch"]

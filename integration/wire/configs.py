@@ -2,6 +2,8 @@
 
 import time
 
+from harness.patience import eventually
+
 from .client import Client, client
 from .connection import Closed
 
@@ -42,10 +44,7 @@ def entry_of(c, kind, name, key):
 
 def settled(c, kind, name, key, value):
     """The entry, once its value is that."""
-    deadline = time.monotonic() + 5
-    while ((got := entry_of(c, kind, name, key)) is None or got[0] != value) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return got
+    return eventually(lambda: entry_of(c, kind, name, key), lambda got: got is not None and got[0] == value)
 
 
 def codes(results):
@@ -426,10 +425,7 @@ def test_settings_act_at_once(env):
 
 def wait_for(env, label, ask, expected):
     """Ottla's reply means that it acts; Apache Kafka's broker follows within moments."""
-    deadline = time.monotonic() + (5 if env.is_kafka else 0)
-    while (got := ask()) != expected and time.monotonic() < deadline:
-        time.sleep(0.01)
-    env.see(label, got, expected)
+    env.see(label, eventually(ask, lambda got: got == expected) if env.is_kafka else ask(), expected)
 
 
 def test_connection_limits_act_at_once(env):

@@ -3,6 +3,8 @@
 import socket
 import struct
 
+from harness.patience import PATIENCE_SECONDS
+
 from . import definitions
 
 
@@ -13,8 +15,8 @@ class Closed(Exception):
 class Connection:
     """Requests by name and version; `send` and `receive` apart for pipelining."""
 
-    def __init__(self, broker, seconds=15, client_id="wire"):
-        self.socket = socket.create_connection((broker.host, broker.port), timeout=seconds)
+    def __init__(self, broker, client_id="wire"):
+        self.socket = socket.create_connection((broker.host, broker.port), timeout=PATIENCE_SECONDS)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.client_id = client_id
         self.correlation = 0

