@@ -8,6 +8,7 @@ import subprocess
 import time
 
 from harness import broker, cache, tools, volumes
+from harness.patience import PATIENCE_SECONDS
 from harness.runner import Different, ottla_only
 from wire.client import Client
 
@@ -15,7 +16,6 @@ NEEDS = ("ext4", "kafka", "franz-go", "python")
 NEEDS_BROKER = False
 MIB = 1 << 20
 STORAGE_ERROR = 56                      # what a refused producer is told: docs/decisions
-PATIENCE_SECONDS = 60
 
 
 class NobodysOttla(broker.Ottla):

@@ -22,10 +22,10 @@ import threading
 import time
 
 from harness import cache, tools
+from harness.patience import PATIENCE_SECONDS
 from harness.runner import Different
 
 SESSION_MS = 10_000                     # a static member is back within it also on a busy machine
-WAIT_SECONDS = 90
 INTERVAL_SECONDS = 0.02
 ERROR_BYTES = 1000                      # of what a program wrote besides, shown where it failed
 BASE = cache.INTEGRATION / "group_clients"
@@ -100,9 +100,9 @@ class Process:
         """All members leave; the process must end by itself."""
         self.process.stdin.close()
         try:
-            code = self.process.wait(WAIT_SECONDS)
+            code = self.process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
-            raise Different(f"the clients did not end in {WAIT_SECONDS} s: {self}") from None
+            raise Different(f"the clients did not end in {PATIENCE_SECONDS} s: {self}") from None
         self.listener.join()
         if code != 0 or any(member.over not in (None, "closed") for member in self.members.values()):
             raise Different(f"the clients ended with {code}: {self}")
@@ -124,10 +124,10 @@ class Process:
 
 def until(what, happened, *processes):
     """Waits for something that the members do."""
-    deadline = time.monotonic() + WAIT_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not happened():
         failed = [member.over for process in processes for member in process.members.values()
                   if member.over and member.over != "closed"]
         if failed or time.monotonic() > deadline:
-            raise Different(f"{what}: not in {WAIT_SECONDS} s: {failed}\n" + "\n".join(map(str, processes)))
+            raise Different(f"{what}: not in {PATIENCE_SECONDS} s: {failed}\n" + "\n".join(map(str, processes)))
         time.sleep(INTERVAL_SECONDS)

@@ -9,6 +9,7 @@ own, each process holds a member of each.
 import subprocess
 from dataclasses import dataclass, field
 
+from harness.patience import PATIENCE_SECONDS
 from harness.runner import Different
 
 from .members import SESSION_MS, Process, until
@@ -44,7 +45,8 @@ class Variant:
     def produce(self, node, words, topic=None):
         values = [f"{words}-{number}" for number in range(RECORDS)]
         done = subprocess.run(["kcat", "-b", node.bootstrap, "-P", "-t", topic or self.topic],
-                              input="\n".join(values) + "\n", text=True, capture_output=True, timeout=60, check=False)
+                              input="\n".join(values) + "\n", text=True, capture_output=True, timeout=PATIENCE_SECONDS,
+                              check=False)
         if done.returncode != 0:
             raise Different(f"kcat: {done.stderr}")
         self.sent += values

@@ -2,15 +2,21 @@
 
 usage: python live_group.py BOOTSTRAP TOPIC GROUP PROTOCOL CONSUMERS PARTITIONS
 
-Says "ready" once all partitions are assigned, and at the end of its input one line of JSON: what each consumer was told
-since, and which values were read. PROTOCOL is classic or consumer (KIP-848).
+Says "ready" once all partitions are assigned, as evenly as can be. Its input is how many values there are: when they are
+read, or do not come, it says in one line of JSON what each consumer was told since, and which values were read. PROTOCOL is
+classic or consumer (KIP-848).
 """
 
 import json
 import sys
 import threading
+import time
 
 from confluent_kafka import Consumer, KafkaError
+
+PATIENCE_SECONDS = 120
+QUIET_SECONDS = 2                       # without a callback: what comes later is told
+LOOK_SECONDS = 0.2
 
 
 class Member(threading.Thread):
@@ -61,19 +67,25 @@ def main(bootstrap, topic, group, protocol, count, partitions):
     members = [Member(settings, topic, number) for number in range(count)]
     for member in members:
         member.start()
-    pause, settled = threading.Event(), 0
-    while settled < 10:                                                  # two seconds without a change
-        held = [member.held for member in members]
-        settled = settled + 1 if sum(held) == partitions and min(held) > 0 else 0
-        pause.wait(0.2)
-    marks = [len(member.events) for member in members]
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    marks, quiet_since = None, deadline
+    while time.monotonic() - quiet_since < QUIET_SECONDS:
+        time.sleep(LOOK_SECONDS)
+        held, told = [member.held for member in members], [len(member.events) for member in members]
+        if sum(held) != partitions or max(held) - min(held) > 1 or told != marks:
+            marks, quiet_since = told, time.monotonic()
+        if time.monotonic() > deadline:
+            sys.exit(f"partitions are not shared: {held}")
     print("ready", flush=True)
-    sys.stdin.read()
+    wanted = int(sys.stdin.read())
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while len({value for member in members for value in member.values}) < wanted and time.monotonic() < deadline:
+        time.sleep(LOOK_SECONDS)
     events = [member.events[mark:] for member, mark in zip(members, marks)]
     for member in members:
         member.over.set()
     for member in members:
-        member.join(30)
+        member.join(PATIENCE_SECONDS)
     print(json.dumps({"events": [event for own in events for event in own],
                       "errors": sorted({error for member in members for error in member.errors}),
                       "values": [value for member in members for value in member.values]}))

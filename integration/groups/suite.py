@@ -7,6 +7,7 @@ import subprocess
 import time
 
 from harness import cache
+from harness.patience import PATIENCE_SECONDS, eventually, until
 from harness.runner import Different, ottla_only
 from wire.client import Client
 
@@ -54,15 +55,12 @@ def test_undo_of_a_reset(env):
             return {part["PartitionIndex"]: (part["CommittedOffset"], part["CommittedLeaderEpoch"], part["Metadata"])
                     for found in reply["Groups"][0]["Topics"] for part in found["Partitions"]}
 
-        deadline = time.monotonic() + 30
         body = {"GroupId": group, "GenerationIdOrMemberEpoch": -1, "MemberId": "", "GroupInstanceId": None, "Topics": [
             {"Name": topic, "Partitions": [{"PartitionIndex": index, "CommittedOffset": offset, "CommittedLeaderEpoch": epoch,
                                             "CommittedMetadata": text} for index, (offset, epoch, text) in offset_of.items()]}]}
         c.call("FindCoordinator", 4, {"KeyType": 0, "CoordinatorKeys": [group]})
-        while any(part["ErrorCode"] for part in c.call("OffsetCommit", 9, body)["Topics"][0]["Partitions"]):
-            if time.monotonic() > deadline:
-                raise Different("the commit is refused")
-            time.sleep(0.1)
+        until("a commit", lambda: not any(part["ErrorCode"] for part in
+                                          c.call("OffsetCommit", 9, body)["Topics"][0]["Partitions"]))
         undo = env.folder / f"{group}.csv"
         command = [env.build / "src/ottla", "group", "reset", group, "--bootstrap-server", env.broker.bootstrap, "--execute"]
         env.run([*command, "--topic", topic, "--to-earliest", "--undo", undo])
@@ -80,13 +78,8 @@ def test_group_tools(env):
                            "-X", "auto.commit.interval.ms=100", topic], stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as consumer:
         try:
-            deadline = time.monotonic() + 60
-            while True:
-                said = env.tool("kafka-consumer-groups", "--group", group, "--describe", expect=None).out
-                if said.count("rdkafka-") == 2 and len(re.findall(r"\s0\s+rdkafka-", said)) == 2:
-                    break
-                if time.monotonic() > deadline:
-                    raise Different(f"the group did not settle: {said}")
+            until("the group has read all", lambda: len(re.findall(r"\s0\s+rdkafka-", env.tool(
+                "kafka-consumer-groups", "--group", group, "--describe", expect=None).out)) == 2)
             names = {"TOPIC": topic, "GROUP": group}
             for form in ((), ("--members",), ("--members", "--verbose"), ("--state",)):
                 said = env.tool("kafka-consumer-groups", "--group", group, "--describe", *form).out
@@ -102,11 +95,8 @@ def test_group_tools(env):
                       ("--reset-offsets", "--to-offset", "7", "--topic", f"{topic}:1", "--execute"),
                       ("--reset-offsets", "--shift-by", "-2", "--topic", f"{topic}:1", "--execute"),
                       ("--delete-offsets", "--topic", topic), ("--delete",)):
-        deadline = time.monotonic() + 60
-        while True:
-            said = env.tool("kafka-consumer-groups", "--group", group, *arguments, expect=None)
-            if said.code == 0 or time.monotonic() > deadline:
-                break
+        said = eventually(lambda: env.tool("kafka-consumer-groups", "--group", group, *arguments, expect=None),
+                          lambda said: said.code == 0)
         env.see(f"{' '.join(arguments)}".replace(topic, "TOPIC"), plain(said.out, **names))
     env.see("gone", group in env.tool("kafka-groups", "--list").out.split(), False)
 
@@ -138,9 +128,9 @@ class LiveGroup:
         if self.process.stdout.readline().strip() != "ready":
             raise Different(f"the group did not come up: {self.process.stdout.read()}")
 
-    def end(self):
-        """What it saw since it was ready."""
-        said, _ = self.process.communicate(timeout=90)
+    def end(self, values):
+        """What it saw since it was ready; so many values there are."""
+        said, _ = self.process.communicate(str(values), timeout=3 * PATIENCE_SECONDS)
         return json.loads(said.splitlines()[-1])
 
 
@@ -157,8 +147,8 @@ def restart_under(env, protocol):
             if life < 2:
                 node.kill() if life == 0 else node.stop()
                 node.start()
-        time.sleep(8)
-        seen = group.end()
+        time.sleep(8)                       # to be told, after some heartbeats, what nobody is to be told
+        seen = group.end(len(values))
         env.see(f"{protocol}: told", seen["events"], [])
         env.see(f"{protocol}: errors", seen["errors"], [])
         env.see(f"{protocol}: values read", set(seen["values"]) == set(values), True)

@@ -10,6 +10,7 @@ import threading
 import time
 
 from harness import cache, tools
+from harness.patience import PATIENCE_SECONDS, eventually
 from harness.runner import Different
 
 PARTITIONS = 4
@@ -20,7 +21,6 @@ CONFIG = {"group.initial.rebalance.delay.ms": 0, "group.consumer.session.timeout
           "group.consumer.min.heartbeat.interval.ms": BEAT_MS}
 COMMIT_MS = 200
 FEED_SECONDS = 0.02                     # between two records of a topic
-WAIT_SECONDS = 90
 LOOK_SECONDS = 0.05
 ERROR_BYTES = 1000
 LINE = re.compile(r"(?:Partition:)?(\d+)\s+(?:Offset:)?(\d+)\s+(\d+)")
@@ -87,7 +87,7 @@ class Member:
 
     def wait(self):
         """It has ended, and all that it printed is known."""
-        self.process.wait(WAIT_SECONDS)
+        self.process.wait(PATIENCE_SECONDS)
         self.listener.join()
 
     def close(self):
@@ -125,7 +125,7 @@ class Feed:
         self.over.set()
         self.thread.join()
         for producer in self.producers:
-            _, said = producer.communicate(timeout=WAIT_SECONDS)
+            _, said = producer.communicate(timeout=PATIENCE_SECONDS)
             if producer.returncode != 0 or "failed" in said:
                 raise Different(f"the producer ended with {producer.returncode}: {said}")
 
@@ -167,10 +167,10 @@ class Pair:
 
 def until(what, happened, pairs):
     """Waits for something that all of the clients do."""
-    deadline = time.monotonic() + WAIT_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not all(map(happened, pairs)):
         if time.monotonic() > deadline:
-            raise Different(f"{what}: not in {WAIT_SECONDS} s\n" + "\n".join(str(pair) for pair in pairs if not happened(pair)))
+            raise Different(f"{what}: not in {PATIENCE_SECONDS} s\n" + "\n".join(str(pair) for pair in pairs if not happened(pair)))
         time.sleep(LOOK_SECONDS)
 
 
@@ -189,10 +189,8 @@ def run(env):
         stack.callback(feed.close)
         pairs = [Pair(stack, name, topic, node) for name, topic in zip(CLIENTS, topics)]
         until("two share", Pair.shared, pairs)
-        deadline = time.monotonic() + WAIT_SECONDS
-        while len(committed := offsets(env, node)) < len(pairs) * PARTITIONS:
-            if time.monotonic() > deadline:
-                raise Different(f"committed: {committed}")
+        committed = eventually(lambda: offsets(env, node), lambda found: len(found) == len(pairs) * PARTITIONS)
+        env.see("places that are committed", len(committed), len(pairs) * PARTITIONS)
 
         for pair in pairs:
             pair.doomed.kill()

@@ -8,6 +8,7 @@ import shutil
 
 from harness import broker
 from harness.runner import Different, ottla_only
+from wire.client import Client
 
 NEEDS = ("kafka",)
 NEEDS_BROKER = False
@@ -146,10 +147,14 @@ def test_kafka_reads_our_transactions(env):
         env.see("index and markers", (len(aborted), aborted == markers), (30, True))
         env.see("producers in snapshots", len(snapshots) >= 3, True)
         node.start()
+        with Client(node) as client:
+            client.await_leaders(topic, 1)
+            env.see("a last record", client.produce(topic, [b"the last"], version=12)["ErrorCode"], 0)
         for isolation, count in (("read_committed", 120), ("read_uncommitted", 240)):
             out = env.tool("kafka-console-consumer", "--topic", topic, "--partition", 0, "--offset", "earliest",
-                           "--isolation-level", isolation, "--timeout-ms", 6000, node=node, seconds=60).out
-            env.see(isolation, len(out.splitlines()), count)
+                           "--isolation-level", isolation, "--max-messages", count + 1, "--timeout-ms", 60000, node=node).out
+            lines = out.splitlines()
+            env.see(isolation, (len(lines), lines[-1:], lines.count("the last")), (count + 1, ["the last"], 1))
         node.stop()
     finally:
         node.kill()

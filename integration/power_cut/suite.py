@@ -11,6 +11,7 @@ import subprocess
 import time
 
 from harness import broker, volumes
+from harness.patience import PATIENCE_SECONDS
 from harness.runner import Different, ottla_only
 
 NEEDS = ("ext4", "xfs")
@@ -21,7 +22,6 @@ VOLUME_BYTES = 192 << 20
 LOAD_SECONDS = (0.01, 0.25)
 IN_START_PERCENT = 15                   # of cuts that hit a broker which is just coming up
 IN_START_SECONDS = 0.03
-WAIT_SECONDS = 60
 
 
 class Cuts:
@@ -37,7 +37,7 @@ class Cuts:
 
     def ask(self, *words):
         done = subprocess.run([str(word) for word in (self.probe, *words)], capture_output=True, text=True,
-                              timeout=WAIT_SECONDS, check=False)
+                              timeout=PATIENCE_SECONDS, check=False)
         if done.returncode != 0:
             raise Different(f"{self.node.log_tail()}\nseed {self.seed}, {self.kind}, cut {self.cuts}: {done.stderr.strip()}")
         return done.stdout
@@ -59,7 +59,7 @@ class Cuts:
         time.sleep(self.chance.uniform(*LOAD_SECONDS))
         sure = self.notes.stat().st_size
         self.die()
-        load.communicate(timeout=WAIT_SECONDS)
+        load.communicate(timeout=PATIENCE_SECONDS)
         self.doubt(sure)
 
     def doubt(self, sure):

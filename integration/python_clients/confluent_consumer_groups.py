@@ -10,7 +10,7 @@ import time
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-SECONDS = 60
+SECONDS = 120
 
 
 class Member:
