@@ -10,7 +10,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 def read(bootstrap, topic, group, count):
     consumer = KafkaConsumer(topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest",
-                             enable_auto_commit=False, consumer_timeout_ms=30000, max_poll_records=10)
+                             enable_auto_commit=False, consumer_timeout_ms=120000, max_poll_records=10)
     values = []
     for message in consumer:
         values.append(int(message.value))

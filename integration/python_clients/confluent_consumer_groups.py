@@ -56,12 +56,12 @@ def produce(bootstrap, topic, partitions, count):
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(count):
         producer.produce(topic, str(number).encode(), partition=number % partitions)
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
 
 
 def committed(member, topic, partitions):
     return sum(max(entry.offset, 0) for entry in
-               member.consumer.committed([TopicPartition(topic, index) for index in range(partitions)], timeout=30))
+               member.consumer.committed([TopicPartition(topic, index) for index in range(partitions)], timeout=120))
 
 
 def share(bootstrap, topic, partitions):
@@ -103,7 +103,7 @@ def main(bootstrap, topic, partitions):
     partitions = int(partitions)
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
-        future.result(30)
+        future.result(120)
     share(bootstrap, topic, partitions)
     by_expression(bootstrap, topic, partitions)
     print("ok")

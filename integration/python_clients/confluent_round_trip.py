@@ -23,17 +23,17 @@ def record(codec, number):
 def make_topic(bootstrap, topic):
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1,
-                                  config={"retention.ms": "3600000"})])[topic].result(30)
+                                  config={"retention.ms": "3600000"})])[topic].result(120)
     try:
-        admin.create_topics([NewTopic(topic, num_partitions=1)])[topic].result(30)
+        admin.create_topics([NewTopic(topic, num_partitions=1)])[topic].result(120)
         raise AssertionError("the topic was made twice")
     except KafkaException as refused:
         assert refused.args[0].name() == "TOPIC_ALREADY_EXISTS", refused
-    admin.create_partitions([NewPartitions(topic, PARTITIONS)])[topic].result(30)
+    admin.create_partitions([NewPartitions(topic, PARTITIONS)])[topic].result(120)
     config = admin.describe_configs([ConfigResource("topic", topic)])
-    settings = list(config.values())[0].result(30)
+    settings = list(config.values())[0].result(120)
     assert settings["retention.ms"].value == "3600000", settings["retention.ms"]
-    cluster = admin.describe_cluster().result(30)
+    cluster = admin.describe_cluster().result(120)
     assert [node.id for node in cluster.nodes] == [1] and cluster.cluster_id, cluster
     return admin
 
@@ -60,13 +60,13 @@ def main(bootstrap, topic, count):
                              on_delivery=delivered(partition, len(sent[partition])))
             sent[partition].append((key, value, headers, 1_700_000_000_000 + number))
             producer.poll(0)
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
     assert not troubles, troubles[:3]
 
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False,
                          "check.crcs": True})
     for partition in range(PARTITIONS):
-        ends = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
+        ends = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=120)
         assert ends == (0, len(sent[partition])), ends
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
     seen = [0] * PARTITIONS
@@ -80,10 +80,10 @@ def main(bootstrap, topic, count):
         got = (message.key(), message.value(), message.headers(), message.timestamp()[1])
         assert offset == seen[partition] and got == wanted, (offset, got, wanted)
         seen[partition] += 1
-    found = consumer.offsets_for_times([TopicPartition(topic, 0, 1_700_000_000_010)], timeout=10)[0]
+    found = consumer.offsets_for_times([TopicPartition(topic, 0, 1_700_000_000_010)], timeout=120)[0]
     assert found.offset == 5, found
     consumer.close()
-    admin.delete_topics([topic])[topic].result(30)
+    admin.delete_topics([topic])[topic].result(120)
     print(f"ok {sum(seen)} records")
 
 

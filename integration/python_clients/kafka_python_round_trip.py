@@ -39,12 +39,12 @@ def main(bootstrap, topic, count):
                 timestamp_ms=1_700_000_000_000 + number)))
             sent[partition].append((key, value, headers, 1_700_000_000_000 + number))
         for partition, offset, future in waiting:
-            result = future.get(timeout=30)
+            result = future.get(timeout=120)
             assert (result.partition, result.offset) == (partition, offset), (result, partition, offset)
         producer.close()
 
     places = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False, consumer_timeout_ms=20000)
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False, consumer_timeout_ms=120000)
     consumer.assign(places)
     assert consumer.beginning_offsets(places) == {place: 0 for place in places}
     assert consumer.end_offsets(places) == {place: len(sent[place.partition]) for place in places}
