@@ -188,7 +188,9 @@ class Report:
             self.passed += 1
             return
         self.failed += 1
-        self._print("     " + trouble[-SHOWN_CHARACTERS:].replace("\n", "\n     "))
+        if len(trouble) > 2 * SHOWN_CHARACTERS:     # what is wrong stands first, what a broker said last
+            trouble = f"{trouble[:SHOWN_CHARACTERS]}\n[...]\n{trouble[-SHOWN_CHARACTERS:]}"
+        self._print("     " + trouble.replace("\n", "\n     "))
 
     def skip(self, suite, reason):
         self._print(f"---- {suite}: not run: {reason}")
