@@ -198,11 +198,11 @@ static enum err check_bound(const struct config *config, const struct image_conf
         return ERR_OK;
     value = number_of(entries, count, bound->of_group);
     if (bound->least != CONFIG_NONE && value < config_long(config, bound->least))
-        *message = arena_printf(arena, "%s must be greater than or equal to %s", config_key(bound->of_group)->name,
-                                config_key(bound->least)->name);
+        *message = arena_printf(arena, "%s must be at least %s, which is %s", config_key(bound->of_group)->name,
+                                config_key(bound->least)->name, config_text(config, bound->least));
     else if (bound->most != CONFIG_NONE && value > config_long(config, bound->most))
-        *message = arena_printf(arena, "%s must be less than or equal to %s", config_key(bound->of_group)->name,
-                                config_key(bound->most)->name);
+        *message = arena_printf(arena, "%s must be at most %s, which is %s", config_key(bound->of_group)->name,
+                                config_key(bound->most)->name, config_text(config, bound->most));
     else
         return ERR_OK;
     return ERR_INVALID_CONFIG;

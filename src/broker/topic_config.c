@@ -224,7 +224,11 @@ struct bytes config_effective(const struct config *config, const struct image *i
         if (value.data != NULL)
             return value;
     }
-    return bytes_of_text(config_resolve(config, id, text, &source));
+    value = bytes_of_text(config_resolve(config, id, text, &source));
+    if (value.data == NULL &&
+        config_synonym(id, 0) != CONFIG_NONE) /* streams.assignor.name: only the node's key has one */
+        value = bytes_of_text(config_text(config, config_synonym(id, 0)));
+    return value;
 }
 
 struct config_value config_effective_value(const struct config *config, const struct image *image, int32_t node_id,

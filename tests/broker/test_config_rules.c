@@ -143,10 +143,11 @@ START_TEST(a_groups_setting_lies_within_the_brokers)
     ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "consumer.session.timeout.ms", "45000"), ERR_OK);
     ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "consumer.session.timeout.ms", "60000"), ERR_OK);
     ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "consumer.session.timeout.ms", "44999"), ERR_INVALID_CONFIG);
-    ck_assert(says("consumer.session.timeout.ms must be greater than or equal to "
-                   "group.consumer.min.session.timeout.ms"));
+    ck_assert(
+        says("consumer.session.timeout.ms must be at least group.consumer.min.session.timeout.ms, which is 45000"));
     ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "consumer.session.timeout.ms", "60001"), ERR_INVALID_CONFIG);
-    ck_assert(says("consumer.session.timeout.ms must be less than or equal to group.consumer.max.session.timeout.ms"));
+    ck_assert(
+        says("consumer.session.timeout.ms must be at most group.consumer.max.session.timeout.ms, which is 60000"));
     ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "consumer.heartbeat.interval.ms", "5000"), ERR_OK);
     ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "consumer.heartbeat.interval.ms", "4999"), ERR_INVALID_CONFIG);
     ck_assert_int_eq(check_one(CONFIG_GROUP, "g", "consumer.heartbeat.interval.ms", "15001"), ERR_INVALID_CONFIG);

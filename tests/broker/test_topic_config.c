@@ -131,6 +131,15 @@ START_TEST(hours_speak_for_milliseconds)
 }
 END_TEST
 
+/* What a group's own key has no default for is as the node's key has it, in the value as among the synonyms. */
+START_TEST(a_default_of_the_nodes_key)
+{
+    check_effective(CONFIG_OF_GROUP_STREAMS_ASSIGNOR_NAME, NULL, "sticky");
+    ck_assert_uint_eq(standing(CONFIG_OF_GROUP_STREAMS_ASSIGNOR_NAME, NULL), 1);
+    check_place(0, "group.streams.assignors", "sticky", CONFIG_ORIGIN_DEFAULT);
+}
+END_TEST
+
 START_TEST(a_node_has_one_id_under_two_names)
 {
     set_static("node.id=7");
@@ -229,6 +238,7 @@ int main(void)
     tcase_add_test(tcase, a_default_is_told_under_the_brokers_name);
     tcase_add_test(tcase, the_most_special_level_wins_and_the_others_follow);
     tcase_add_test(tcase, hours_speak_for_milliseconds);
+    tcase_add_test(tcase, a_default_of_the_nodes_key);
     tcase_add_test(tcase, a_node_has_one_id_under_two_names);
     tcase_add_test(tcase, the_typed_sum_is_what_the_log_gets);
     tcase_add_test(tcase, topic_names_are_kafkas);
