@@ -154,7 +154,8 @@ def test_live_groups_are_left_alone(env):
 @ottla_only
 def test_clear_errors(env):
     """What cannot be done is said in a line that says what can, with the exit code of its kind."""
-    for words, code, part in ((("lag", "no-such-group"), 1, "there is no group"), (("lag",), 2, "of which group"),
+    for words, code, part in ((("lag", "no-such-group"), 1, "there is no group"),
+                              (("history", "no-such-group"), 1, "there is no group no-such-group"), (("lag",), 2, "of which group"),
                               (("reset", "g"), 2, "to what"), (("reset", "g", "--to-latest"), 2, "of which topics"),
                               (("reset", "g", "--topic", "no-such-topic", "--to-latest"), 1, "no-such-topic"),
                               (("reset", "g", "--to-offset", "x"), 2, "an offset"), (("list", "--nonsense"), 2, "--help"),
@@ -239,6 +240,8 @@ def test_lag_in_seconds_and_history(env):
                                                                       f"/{escaped}/x")],
                 [200, 200, 200, 200, 404, 404, 404])
         env.see("groups", [row["group"] for row in get(port, "/groups")[1]], [mine])
+        env.see("what kind of group it is, by page and command", [found["type"] for found in (
+            get(port, "/groups")[1][0], get(port, f"/groups/{escaped}")[1], *group(env, "list"))], ["Classic"] * 3)
         env.see("by another name of this machine", get(port, "/groups", {"Host": "evil.example:80"})[0], 403)
 
 

@@ -101,6 +101,24 @@ def test_group_tools(env):
     env.see("gone", group in env.tool("kafka-groups", "--list").out.split(), False)
 
 
+@ottla_only
+def test_a_static_member_that_is_away(env):
+    """`ottla group describe` says of a static member that left for a while that it is away, and what is kept for it."""
+    topic, group = env.topic(1, "away"), group_name()
+    body = {"GroupId": group, "MemberId": "m", "MemberEpoch": 0, "InstanceId": "i", "RackId": None, "RebalanceTimeoutMs": 30000,
+            "SubscribedTopicNames": [topic], "SubscribedTopicRegex": None, "ServerAssignor": None, "TopicPartitions": []}
+    with Client(env.broker) as c:
+        deadline = time.monotonic() + 30
+        while (reply := c.call("ConsumerGroupHeartbeat", 1, body))["ErrorCode"]:
+            if time.monotonic() > deadline:
+                raise Different(f"the member is refused: {reply}")
+            c.call("FindCoordinator", 4, {"KeyType": 0, "CoordinatorKeys": [group]})
+            time.sleep(0.1)
+        c.call("ConsumerGroupHeartbeat", 1, {**body, "MemberEpoch": -2})
+    said = env.run([env.build / "src/ottla", "group", "describe", group, "--bootstrap-server", env.broker.bootstrap]).stdout
+    env.see("the member", said.splitlines()[-1].split(), ["m", "i", "wire", "/127.0.0.1", "away", "1", f"{topic}:0"])
+
+
 def test_kafka_python(env):
     """kafka-python: a consumer goes on where another of its group has committed."""
     topic = env.topic(1, "kafka-python")

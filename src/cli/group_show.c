@@ -13,7 +13,13 @@
 #include "net/address.h"
 #include "protocol/gen/describe_configs.h"
 
-enum { RESOURCE_BROKER = 4, PATH_CHARS_MAX = 100 * 1024, NODE_CHARS_MAX = 16, MS_PER_S = 1000 };
+enum {
+    RESOURCE_BROKER = 4,
+    EPOCH_AWAY = -2, /* a static member said that it will be back (KIP-848) */
+    PATH_CHARS_MAX = 100 * 1024,
+    NODE_CHARS_MAX = 16,
+    MS_PER_S = 1000,
+};
 
 static const char http_key[] = "ottla.http.listener";
 
@@ -244,6 +250,8 @@ static int describe_one(const struct group_options *options, struct kafka_client
         table_bytes(&table, member->host);
         if (member->epoch >= 0)
             table_i64(&table, member->epoch);
+        else if (member->epoch == EPOCH_AWAY && !options->json)
+            table_text(&table, "away");
         else
             table_none(&table);
         table_i64(&table, member->partitions);
@@ -469,12 +477,12 @@ int group_command_history(const struct group_options *options, struct kafka_clie
     struct bytes id = bytes_of_text(options->groups[0]);
     struct metadata_response nodes;
     struct net_address address;
-    int32_t coordinator = -1;
+    struct group_facts facts; /* that there is such a group, and where */
     json_t *answer = NULL;
 
     if (kafka_client_metadata(client, NULL, 0, &nodes) != ERR_OK ||
-        kafka_client_coordinator(client, id, &coordinator) != ERR_OK ||
-        !group_command_http(options, client, coordinator, &address))
+        group_facts_describe(client, id, &facts) != ERR_OK ||
+        !group_command_http(options, client, facts.coordinator, &address))
         return group_command_fail(client);
     answer = group_command_get(client, &address, id, "history");
     if (answer == NULL)

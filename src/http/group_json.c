@@ -34,16 +34,20 @@ static json_t *json_known(int64_t value)
     return value < 0 ? json_null() : json_integer(value);
 }
 
+/* As Apache Kafka's tools and ours spell it, in each page; ListGroups says "classic". */
+static const char classic_name[] = "Classic", consumer_name[] = "Consumer";
+
 static json_t *list_json(struct making *to, const struct group_query *query)
 {
     json_t *array = json_array();
 
     for (uint32_t i = 0; i < query->group_count; i++) {
+        bool is_consumer = bytes_equal(query->groups[i].group_type, BYTES_LITERAL("consumer"));
         json_t *object = json_object();
 
         set(to, object, "group", json_text(query->groups[i].group_id));
         set(to, object, "state", json_text(query->groups[i].group_state));
-        set(to, object, "type", json_text(query->groups[i].group_type));
+        set(to, object, "type", json_string(is_consumer ? consumer_name : classic_name));
         set(to, object, "protocol_type", json_text(query->groups[i].protocol_type));
         add(to, array, object);
     }
@@ -87,7 +91,7 @@ static json_t *consumer_json(struct making *to, const struct consumer_group_desc
     }
     set(to, object, "group", json_text(group->group_id));
     set(to, object, "state", json_text(group->group_state));
-    set(to, object, "type", json_string("Consumer"));
+    set(to, object, "type", json_string(consumer_name));
     set(to, object, "assignor", json_text(group->assignor_name));
     set(to, object, "epoch", json_integer(group->group_epoch));
     set(to, object, "members", members);
@@ -111,7 +115,7 @@ static json_t *classic_json(struct making *to, const struct describe_groups_resp
     }
     set(to, object, "group", json_text(group->group_id));
     set(to, object, "state", json_text(group->group_state));
-    set(to, object, "type", json_string("Classic"));
+    set(to, object, "type", json_string(classic_name));
     set(to, object, "protocol_type", json_text(group->protocol_type));
     set(to, object, "protocol", json_text(group->protocol_data));
     set(to, object, "members", members);
