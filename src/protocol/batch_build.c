@@ -8,8 +8,6 @@ enum {
     BUILDER_ROOM_MIN = 1024,
     CONTROL_KEY_BYTES = 4, /* version, type */
     CONTROL_KEY_VERSION = 0,
-    /* A record without key, value and headers is no longer. */
-    RECORD_FRAME_BYTES_MAX = 5 * RECORD_VARINT_BYTES_MAX + RECORD_VARLONG_BYTES_MAX + 1,
 };
 
 void batch_spec_init(struct batch_spec *spec)

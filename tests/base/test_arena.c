@@ -36,6 +36,27 @@ START_TEST(gives_up_at_the_limit)
 }
 END_TEST
 
+/* BLOCK_BYTES_MAX: blocks double up to it, so that what is held beyond what was asked for stays little. */
+START_TEST(blocks_double_up_to_a_bound)
+{
+    enum { BLOCK_BYTES = 64 * 1024, ASKED = 512, TIMES = 4096 };
+    struct arena arena;
+    size_t largest = 0;
+
+    arena_init(&arena, 1 << 30);
+    for (int i = 0; i < TIMES; i++) {
+        size_t before = arena.held_bytes;
+
+        ck_assert_ptr_nonnull(arena_alloc(&arena, ASKED));
+        if (arena.held_bytes - before > largest)
+            largest = arena.held_bytes - before;
+    }
+    ck_assert_uint_eq(largest, BLOCK_BYTES);
+    ck_assert_uint_le(arena.held_bytes, TIMES * ASKED + BLOCK_BYTES);
+    arena_deinit(&arena);
+}
+END_TEST
+
 START_TEST(huge_counts_are_refused_not_wrapped)
 {
     struct arena arena;
@@ -111,6 +132,7 @@ int main(void)
     int failed = 0;
 
     tcase_add_test(tcase, gives_up_at_the_limit);
+    tcase_add_test(tcase, blocks_double_up_to_a_bound);
     tcase_add_test(tcase, huge_counts_are_refused_not_wrapped);
     tcase_add_test(tcase, memory_is_zeroed_and_aligned);
     tcase_add_test(tcase, printf_and_copy_live_in_the_arena);

@@ -112,7 +112,7 @@ END_TEST
 
 START_TEST(pieces_are_written_one_after_the_other)
 {
-    /* more pieces than one pwritev takes, some of them empty */
+    /* more pieces than one pwritev takes (PIECES_MAX), some of them empty */
     struct bytes pieces[200];
     uint8_t source[200 * 7];
     uint8_t back[sizeof(source) + 10];

@@ -10,7 +10,7 @@
 
 #define NS_PER_MS INT64_C(1000000)
 
-enum { CLIENTS_MAX = 40, ANSWER_BYTES_MAX = 2048 };
+enum { CLIENTS_MAX = 40, ANSWER_BYTES_MAX = HTTP_SMALL_BYTES_MAX + 2048 };
 
 struct client {
     struct net_stream *stream;
@@ -374,7 +374,7 @@ START_TEST(answers_that_nobody_reads)
         ck_assert(sim_run(&world.sim, INT64_MAX, is_asking, NULL));
         if (i < 1)
             net_want(clients[i]->stream, false, false);
-        http_reply(world.asking, 200, bytes_of(body, i < 2 ? LARGE : 100));
+        http_reply(world.asking, 200, bytes_of(body, i < 2 ? LARGE : HTTP_SMALL_BYTES_MAX));
     }
     for (uint32_t i = 1; i < 3; i++)
         ck_assert(sim_run(&world.sim, INT64_MAX, is_closed, clients[i]));

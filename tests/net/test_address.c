@@ -25,6 +25,7 @@ START_TEST(addresses)
 }
 END_TEST
 
+/* Beyond PORT_MAX, too. */
 START_TEST(what_is_none)
 {
     static const char *const texts[] = {"",           ":",       "host",    "host:", ":x",

@@ -181,7 +181,7 @@ START_TEST(an_elected_one_that_stalls_overdrawn_is_evicted)
     ck_assert_ptr_eq(gate.elected, &hopes[1].waiter);
     /* Moving a byte at a time does not help for ever. */
     budget_wait(&gate, &hopes[2].waiter, 5000);
-    for (int i = 0; i < 29; i++) {
+    for (int64_t ms = 1000; ms < BUDGET_ELECTED_NS_MAX / 1000000; ms += 1000) {
         ck_assert(budget_take(&gate, &hopes[1].waiter, 1, false));
         double_wait(&loop, 1000);
         ck_assert_uint_eq(hopes[1].evicted, 0);
@@ -195,6 +195,24 @@ START_TEST(an_elected_one_that_stalls_overdrawn_is_evicted)
     double_turn(&loop);
     budget_wait_over(&gate, &hopes[2].waiter);
     double_turn(&loop);
+}
+END_TEST
+
+/* The edges of BUDGET_GATES_MAX and BUDGET_CREDIT_BYTES_MAX. */
+START_TEST(loops_and_their_credit_are_bounded)
+{
+    static struct budget_gate gates[BUDGET_GATES_MAX];
+    struct budget other;
+
+    budget_init(&other, (size_t)256 * BUDGET_CREDIT_BYTES_MAX - 256, 0, TOTAL);
+    ck_assert_uint_eq(other.credit, BUDGET_CREDIT_BYTES_MAX - 1);
+    budget_init(&other, (size_t)512 * BUDGET_CREDIT_BYTES_MAX, 0, TOTAL);
+    ck_assert_uint_eq(other.credit, BUDGET_CREDIT_BYTES_MAX);
+    for (int i = 1; i < BUDGET_GATES_MAX; i++) /* start made one */
+        ck_assert_int_eq(budget_gate_init(&gates[i], &budget, &loop.loop), ERR_OK);
+    ck_assert_int_eq(budget_gate_init(&gates[0], &budget, &loop.loop), ERR_LIMIT);
+    for (int i = 1; i < BUDGET_GATES_MAX; i++)
+        budget_gate_deinit(&gates[i]);
 }
 END_TEST
 
@@ -300,6 +318,7 @@ int main(void)
     tcase_add_test(alone, all_are_called_when_there_is_room);
     tcase_add_test(alone, an_elected_one_that_does_not_move_makes_way);
     tcase_add_test(alone, an_elected_one_that_stalls_overdrawn_is_evicted);
+    tcase_add_test(alone, loops_and_their_credit_are_bounded);
     suite_add_tcase(suite, alone);
     tcase_set_timeout(threads, 60);
     tcase_add_test(threads, no_call_is_lost_between_threads);

@@ -668,6 +668,35 @@ START_TEST(an_announcement_costs_nothing)
 }
 END_TEST
 
+/* The edges of CONNECTION_TURN_BYTES_MAX, behind which others have their turn, and of CONNECTION_EXPECTED_BYTES_MAX,
+ * which is set aside behind a frame that was larger. */
+START_TEST(a_large_frame_is_read_in_turns)
+{
+    enum { LARGE = 2 * CONNECTION_EXPECTED_BYTES_MAX };
+    struct double_stream *stream = conversation_connect(&c);
+    size_t before = 0;
+    uint32_t turns = 0;
+
+    conversation_send(&c, stream, 'S', 'k', 20); /* who is not known yet sends less */
+    stream->out_size = 0;
+    conversation_frame(stream, 'S', 'a', LARGE);
+    for (; stream->in_start < stream->in_end; turns++) {
+        before = stream->in_start;
+        ck_assert_uint_le(turns, 2 * (LARGE / CONNECTION_TURN_BYTES_MAX));
+        double_tell(&c.loop, stream);
+        ck_assert_uint_le(stream->in_start - before, CONNECTION_TURN_BYTES_MAX + CONNECTION_READ_BYTES_MAX);
+    }
+    ck_assert_uint_ge(turns, LARGE / (CONNECTION_TURN_BYTES_MAX + CONNECTION_READ_BYTES_MAX));
+    ck_assert_uint_eq(stream->out_size, 4 + LARGE);
+    double_arrive(stream, "\x00\x10\x00\x00P", 5);
+    double_tell(&c.loop, stream);
+    ck_assert_uint_ge(c.budget.used, CONNECTION_EXPECTED_BYTES_MAX);
+    ck_assert_uint_le(c.budget.used, CONNECTION_EXPECTED_BYTES_MAX + 2 * c.budget.credit + 4096);
+    end();
+    double_stream_free(stream);
+}
+END_TEST
+
 START_TEST(reservations_are_bounded_and_given_back)
 {
     struct double_stream *stream = conversation_connect(&c);
@@ -990,6 +1019,7 @@ int main(void)
     tcase_add_test(tcase, a_muted_connection_starts_nothing_but_answers);
     tcase_add_test(tcase, a_frame_can_be_freed_early);
     tcase_add_test(tcase, an_announcement_costs_nothing);
+    tcase_add_test(tcase, a_large_frame_is_read_in_turns);
     tcase_add_test(tcase, reservations_are_bounded_and_given_back);
     tcase_add_test(tcase, a_full_budget_stops_reading_until_memory_is_freed);
     tcase_add_test(tcase, reserve_listeners_read_while_clients_cannot);

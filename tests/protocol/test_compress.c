@@ -55,6 +55,7 @@ static enum err unpack(enum codec codec, struct bytes from, size_t bytes_max, si
     return err;
 }
 
+/* No more than was set aside for it (GZIP_WRAPPER_BYTES_MAX), where there is nothing to compress, too. */
 START_TEST(what_went_in_comes_out)
 {
     static const size_t sizes[] = {0, 1, 100, 32767, 32768, 32769, 65536, PLAIN_MAX};
@@ -154,6 +155,46 @@ START_TEST(snappy_length_bomb)
 }
 END_TEST
 
+/* The edge of CODEC_SNAPPY_EXPANSION_MAX: more than the best that the format can do is no length; what it can do is
+ * held against the bound of the output. */
+START_TEST(snappy_announces_what_it_can_hold)
+{
+    enum { PACKED = 5, MOST = (PACKED + 1) * CODEC_SNAPPY_EXPANSION_MAX - 1 };
+    const uint8_t most[PACKED] = {0x80 | (MOST & 0x7f), MOST >> 7};
+    const uint8_t more[PACKED] = {0x80 | ((MOST + 1) & 0x7f), (MOST + 1) >> 7};
+    size_t size = 0;
+
+    ck_assert_int_eq(unpack(CODEC_SNAPPY, bytes_of(most, PACKED), MOST - 1, 1000, &size), ERR_MESSAGE_TOO_LARGE);
+    ck_assert_int_eq(unpack(CODEC_SNAPPY, bytes_of(more, PACKED), MOST - 1, 1000, &size), ERR_CORRUPT_MESSAGE);
+}
+END_TEST
+
+/* The edge of CODEC_ZSTD_WINDOW_LOG_MAX, in the head of an empty frame. */
+START_TEST(zstd_windows_are_bounded)
+{
+    for (int log = CODEC_ZSTD_WINDOW_LOG_MAX; log <= CODEC_ZSTD_WINDOW_LOG_MAX + 1; log++) {
+        const uint8_t frame[] = {0x28, 0xb5, 0x2f, 0xfd, 0, (uint8_t)((log - 10) << 3), 1, 0, 0};
+        size_t size = 0;
+
+        ck_assert_int_eq(unpack(CODEC_ZSTD, bytes_of(frame, sizeof(frame)), 1000, 1000, &size),
+                         log <= CODEC_ZSTD_WINDOW_LOG_MAX ? ERR_OK : ERR_CORRUPT_MESSAGE);
+        ck_assert_uint_eq(size, 0);
+    }
+}
+END_TEST
+
+/* The edge of CODEC_COMPRESSED_BYTES_MAX: sizes stay those that every codec's library counts in. */
+START_TEST(compressed_input_is_bounded)
+{
+    struct decompressor *stream = NULL;
+
+    ck_assert_int_eq(decompressor_new(CODEC_GZIP, bytes_of(packed, CODEC_COMPRESSED_BYTES_MAX), 1, &stream), ERR_OK);
+    decompressor_free(stream);
+    ck_assert_int_eq(decompressor_new(CODEC_GZIP, bytes_of(packed, (size_t)CODEC_COMPRESSED_BYTES_MAX + 1), 1, &stream),
+                     ERR_CORRUPT_MESSAGE);
+}
+END_TEST
+
 /* gzip members and frames one after the other, as `cat a.gz b.gz` makes them. */
 START_TEST(several_frames_are_one_stream)
 {
@@ -207,6 +248,9 @@ int main(void)
     tcase_add_test(tcase, snappy_is_framed_as_java_does);
     tcase_add_test(tcase, bare_snappy_is_read_too);
     tcase_add_test(tcase, snappy_length_bomb);
+    tcase_add_test(tcase, snappy_announces_what_it_can_hold);
+    tcase_add_test(tcase, zstd_windows_are_bounded);
+    tcase_add_test(tcase, compressed_input_is_bounded);
     tcase_add_test(tcase, several_frames_are_one_stream);
     tcase_add_test(tcase, levels);
     suite_add_tcase(suite, tcase);

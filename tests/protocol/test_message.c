@@ -260,6 +260,26 @@ START_TEST(prints_what_it_may)
 }
 END_TEST
 
+/* The edge of PRINT_STRING_BYTES_MAX, which a longer string is cut to. */
+START_TEST(long_strings_are_cut_in_print)
+{
+    enum { STRING_BYTES = 256 };
+    static uint8_t name[STRING_BYTES + 1];
+    char text[1024];
+    struct config_record config;
+
+    memset(name, 'n', sizeof(name));
+    config_record_init(&config);
+    config.name = bytes_of(name, STRING_BYTES);
+    config_record_print(0, &config, text, sizeof(text));
+    ck_assert_ptr_nonnull(strstr(text, "nn\" value="));
+    config.name = bytes_of(name, STRING_BYTES + 1);
+    config_record_print(0, &config, text, sizeof(text));
+    ck_assert_ptr_nonnull(strstr(text, "nn...\" value="));
+    ck_assert_uint_eq(strspn(strstr(text, " name=\"") + strlen(" name=\""), "n"), STRING_BYTES);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("message");
@@ -278,6 +298,7 @@ int main(void)
     tcase_add_test(tcase, null_and_empty_arrays);
     tcase_add_test(tcase, nullable_structures);
     tcase_add_test(tcase, prints_what_it_may);
+    tcase_add_test(tcase, long_strings_are_cut_in_print);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

@@ -101,9 +101,11 @@ START_TEST(nothing_to_read)
 }
 END_TEST
 
+/* To WIRE_UVARINT_BYTES_MAX and WIRE_UVARLONG_BYTES_MAX bytes. */
 START_TEST(base_128_is_bounded)
 {
     struct wire_reader r = reader_of(BYTES_LITERAL("\xff\xff\xff\xff\x0f"));
+    ck_assert_uint_eq(r.end - r.at, WIRE_UVARINT_BYTES_MAX);
     ck_assert_uint_eq(wire_read_uvarint(&r), UINT32_MAX);
     ck_assert_int_eq(r.err, ERR_OK);
     r = reader_of(BYTES_LITERAL("\xff\xff\xff\xff\x1f")); /* 33 bits */
@@ -113,6 +115,7 @@ START_TEST(base_128_is_bounded)
     ck_assert_uint_eq(wire_read_uvarint(&r), 0);
     ck_assert_int_eq(r.err, ERR_MALFORMED);
     r = reader_of(BYTES_LITERAL("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"));
+    ck_assert_uint_eq(r.end - r.at, WIRE_UVARLONG_BYTES_MAX);
     ck_assert_int_eq(wire_read_varlong(&r), INT64_MIN);
     ck_assert_int_eq(r.err, ERR_OK);
     r = reader_of(BYTES_LITERAL("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02")); /* 65 bits */
