@@ -6,14 +6,11 @@
 #define OTTLA_BASE_LIMITS_H
 
 enum {
-    REQUEST_BYTES_MAX = 100 * 1024 * 1024,    /* Kafka's default socket.request.max.bytes */
     MESSAGE_BYTES_DEFAULT = 1024 * 1024 + 12, /* Kafka's default message.max.bytes; per topic */
     CREATE_PARTITIONS_MAX = 10000,            /* Kafka's limit for one request */
     LOOP_MAILBOX_TASKS_MAX = 16 * 1024,       /* new work that waits for one reactor; beyond it senders stop reading */
     LOG_LINE_BYTES_MAX = 1024,                /* longer lines are cut */
     LOG_RATE_LINES_MAX = 5,                   /* a second, for what clients can cause */
 };
-
-_Static_assert(MESSAGE_BYTES_DEFAULT < REQUEST_BYTES_MAX, "a legal batch must fit in a legal request");
 
 #endif

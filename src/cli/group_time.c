@@ -10,7 +10,7 @@
 #define MS_PER_H   (60 * MS_PER_MIN)
 #define MS_PER_DAY (24 * MS_PER_H)
 
-enum { DECIMAL = 10, EPOCH_YEAR = 1970, YEAR_MAX = 9999, MONTHS = 12, FRACTION_DIGITS = 3, DIGITS_MAX = 15 };
+enum { DECIMAL = 10, EPOCH_YEAR = 1970, MONTHS = 12, FRACTION_DIGITS = 3, DIGITS_MAX = 15 };
 
 /* Exactly that many digits. */
 static bool take_digits(const char **at, int count, int64_t *value)

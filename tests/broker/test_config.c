@@ -174,7 +174,8 @@ START_TEST(a_topic_key_follows_its_synonyms_in_order)
 }
 END_TEST
 
-/* Traps B058, B068: wrong topic configurations are INVALID_CONFIG; -1 is the only negative retention. */
+/* Traps B058, B068: wrong topic configurations are INVALID_CONFIG; -1 is the only negative retention. A number has no
+ * more than NUMBER_CHARS_MAX characters. */
 START_TEST(topic_values_are_bounded)
 {
     static const struct {
@@ -185,6 +186,9 @@ START_TEST(topic_values_are_bounded)
         {CONFIG_TOPIC_RETENTION_MS, "-1", ERR_OK},
         {CONFIG_TOPIC_RETENTION_MS, "-2", ERR_INVALID_CONFIG},
         {CONFIG_TOPIC_RETENTION_MS, "12h", ERR_INVALID_CONFIG},
+        {CONFIG_TOPIC_RETENTION_MS, "000000000000000000000000000000000000000000000000000000000000007", ERR_OK},
+        {CONFIG_TOPIC_RETENTION_MS, "0000000000000000000000000000000000000000000000000000000000000007",
+         ERR_INVALID_CONFIG},
         {CONFIG_TOPIC_RETENTION_MS, "", ERR_INVALID_CONFIG},
         {CONFIG_TOPIC_SEGMENT_MS, "0", ERR_INVALID_CONFIG},
         {CONFIG_TOPIC_SEGMENT_BYTES, "1", ERR_INVALID_CONFIG},

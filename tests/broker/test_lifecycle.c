@@ -64,7 +64,8 @@ START_TEST(what_goes_while_it_loads_does_not_hold_up_the_checkpoints)
 }
 END_TEST
 
-/* SIGTERM waits neither for a client that reads nothing, nor does it lose the clean-shutdown mark to it. */
+/* SIGTERM waits neither for a client that reads nothing (longer than SHARD_DRAIN_MS_MAX), nor does it lose the
+ * clean-shutdown mark to it. */
 START_TEST(a_stop_does_not_wait_for_who_reads_nothing)
 {
     struct node_fetch ask;

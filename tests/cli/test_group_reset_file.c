@@ -121,6 +121,7 @@ START_TEST(as_apache_kafkas_tool_writes)
 }
 END_TEST
 
+/* A field more than FIELDS_MAX among them. */
 START_TEST(what_is_none)
 {
     static const char *const lines[] = {"t,0",

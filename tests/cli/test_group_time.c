@@ -66,14 +66,18 @@ START_TEST(durations)
 }
 END_TEST
 
+/* A number has DIGITS_MAX digits at most, whatever they say. */
 START_TEST(no_durations)
 {
+    static const char digits[] = "PT000000000000001S";
     static const char *const texts[] = {"",     "P",      "PT",     "1H",  "PT1",   "P1H",
                                         "PT1D", "PT1M1H", "PT1.5H", "P1Y", "PT-1H", "P99999999999999D"};
     int64_t ms = 0;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         ck_assert_msg(!group_command_parse_duration(texts[i], &ms), "%s", texts[i]);
+    duration_is(digits, 1000);
+    ck_assert(!group_command_parse_duration("PT0000000000000001S", &ms));
 }
 END_TEST
 

@@ -53,7 +53,8 @@ static void free_batches(uint32_t count)
         mem_free(batches[i]);
 }
 
-/* Two logs share the bound: the second's appends wait for what the first has written, until both are synced. */
+/* Two logs share the bound (of a broker's directory: DIR_DIRTY_BYTES_MAX): the second's appends wait for what the first
+ * has written, until both are synced. */
 START_TEST(over_the_bound_appends_queue_and_go_on)
 {
     struct partition_log *first = NULL;

@@ -1,5 +1,7 @@
 /* Rule: what the journal says is on the disk comes back after a power cut, whatever the segments have lost, and never
  * anything else; a file that another build or another program wrote is told apart. */
+#include <stdio.h>
+
 #include "base/big_endian.h"
 #include "base/crc32c.h"
 #include "base/mem.h"
@@ -553,6 +555,29 @@ START_TEST(trust_follows_the_marks)
 }
 END_TEST
 
+/* The edge of REPLAY_FILES_MAX of journal_replay.c: more files of journals than any run leaves stop the start. */
+START_TEST(so_many_files)
+{
+    enum { FILES = 4096 };
+    struct journal_replay_options options = {.fs = &world.disk.fs, .log = &world.log, .log_dir = "/data"};
+    struct journal_replay *read = NULL;
+    char path[64];
+
+    world_begin(&world, 30);
+    for (int i = 1; i <= FILES + 1; i++) {
+        (void)snprintf(path, sizeof(path), "/data/" JOURNAL_FILE_PREFIX "0-%d", i);
+        sim_fs_poke(&world.disk, path, BYTES_LITERAL(""));
+    }
+    ck_assert_int_eq(journal_replay_open(&options, &read), ERR_LIMIT);
+    ck_assert_int_eq(fs_unlink(&world.disk.fs, path), ERR_OK);
+    ck_assert_int_eq(journal_replay_open(&options, &read), ERR_OK);
+    ck_assert_uint_eq(journal_replay_file_count(read), FILES);
+    journal_replay_free(read);
+    world_end(&world);
+}
+END_TEST
+
 RUN_TESTS("journal", a_boot_mark_reads_back, what_is_written_reads_back, nothing_synced_is_lost,
           a_failed_sync_promises_nothing, what_was_cut_does_not_come_back, only_what_continues_the_log_applies,
-          only_one_use_of_a_file_counts, notes_make_history, a_later_version_is_refused, trust_follows_the_marks)
+          only_one_use_of_a_file_counts, notes_make_history, a_later_version_is_refused, trust_follows_the_marks,
+          so_many_files)
