@@ -1,4 +1,7 @@
-"""A volume that fills up under real producers. The broker runs as an ordinary user, since root has blocks of its own."""
+"""A volume that fills up under real producers. The broker runs as an ordinary user, since root has blocks of its own.
+
+Sources: broker/space_watch.c
+"""
 
 import contextlib
 import os

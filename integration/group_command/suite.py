@@ -1,5 +1,9 @@
 """`ottla group` against a node with live kcat members: what it shows, resets, undoes and deletes; history and ages over
-HTTP, and the pages under fire."""
+HTTP, and the pages under fire.
+
+Sources: cli/group_delete.c, cli/group_facts.c, cli/group_show.c, cli/http_get.c, cli/kafka_client.c,
+cli/kafka_offsets.c
+"""
 
 import contextlib
 import itertools

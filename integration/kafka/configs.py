@@ -1,4 +1,7 @@
-"""kafka-configs and kafka-topics change settings while the broker runs."""
+"""kafka-configs and kafka-topics change settings while the broker runs.
+
+Sources: broker/handle_list_configs.c
+"""
 
 import re
 

@@ -1,4 +1,7 @@
-"""Replicas that move between the log directories of a node: kafka-reassign-partitions, kafka-log-dirs, and a client."""
+"""Replicas that move between the log directories of a node: kafka-reassign-partitions, kafka-log-dirs, and a client.
+
+Sources: broker/handle_reassignments.c
+"""
 
 import json
 

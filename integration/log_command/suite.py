@@ -1,5 +1,7 @@
 """`ottla log` on files of Apache Kafka 4.4 and on ours: its dump says what kafka-dump-log says, its verify has nothing to
 say, and Kafka starts on what its recover and its repair leave.
+
+Sources: cli/log.c, cli/log_journal.c, cli/log_repair.c, cli/log_target.c, partition/log_repair.c
 """
 
 import json

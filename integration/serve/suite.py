@@ -1,4 +1,7 @@
-"""`ottla serve` as a program: what it says, what it refuses, how it stops. Needs nothing but Debian's packages."""
+"""`ottla serve` as a program: what it says, what it refuses, how it stops. Needs nothing but Debian's packages.
+
+Sources: cli/cli.c, cli/serve.c, cli/version.c
+"""
 
 import json
 import os

@@ -1,5 +1,7 @@
 /* Rule: server.properties has Kafka's keys, units and defaults; a wrong value is refused with file, line, key, what was
- * read and what is accepted; an unknown key is a warning with a spelling hint. */
+ * read and what is accepted; an unknown key is a warning with a spelling hint.
+ *
+ * Sources: broker/config_groups.c, broker/config_table.c */
 #include <check.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /* Rule: a fetch is answered once, whoever asks, whatever it says and whoever goes: what found no room comes with the
- * next one, nobody's wait outlives its client, and a session believes nothing of what an earlier fetch of it said. */
+ * next one, nobody's wait outlives its client, and a session believes nothing of what an earlier fetch of it said.
+ *
+ * Sources: broker/fetch_part.c, broker/fetch_reply.c */
 #include "../partition/run_tests.h"
 #include "node_world.h"
 

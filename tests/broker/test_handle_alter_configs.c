@@ -1,5 +1,7 @@
 /* Rule: a setting that was changed is in force when the answer is there, on every loop; each resource has its own
- * answer; what a request names twice is left alone; and none of it costs more than it says. */
+ * answer; what a request names twice is left alone; and none of it costs more than it says.
+ *
+ * Sources: broker/dynamic_config.c, broker/handle_configs.c, broker/shard_configs.c */
 #include <stdio.h>
 
 #include "../partition/run_tests.h"

@@ -1,6 +1,8 @@
 /* Rules: AlterReplicaLogDirs answers as Apache Kafka 4.4 does; a partition that moves serves all the while and is where
  * it was sent, also after a start; a kill at any moment leaves all of it in one directory; of two directories that have
- * a partition the one counts that the metadata names. */
+ * a partition the one counts that the metadata names.
+ *
+ * Sources: broker/dir_assign.c, broker/dir_moves.c, partition/partition_move.c */
 #include <stdio.h>
 
 #include "../partition/run_tests.h"

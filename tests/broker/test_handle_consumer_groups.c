@@ -1,6 +1,7 @@
 /* Rule: a member of the consumer protocol joins, is given its partitions, is described and leaves over the wire; a new
  * cluster has agreed on it (group.version 1), and without that it is refused; who may not is told with Kafka's codes.
- */
+ *
+ * Sources: broker/handle_features.c */
 #include <stdio.h>
 
 #include "../partition/run_tests.h"

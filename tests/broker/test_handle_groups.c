@@ -1,5 +1,7 @@
 /* Rule: a member joins, syncs, beats, is described and leaves, in every version, over the wire; who may not is told
- * with Kafka's codes; a stop answers who waits; a restart fences nobody. */
+ * with Kafka's codes; a stop answers who waits; a restart fences nobody.
+ *
+ * Sources: broker/group_call.c, broker/scatter.c */
 #include <stdio.h>
 
 #include "../partition/run_tests.h"

@@ -1,5 +1,7 @@
 /* Rule: a new partition goes to the directory that has the fewest; DescribeLogDirs tells of every directory, what lies
- * there and how much room there is, each partition once. */
+ * there and how much room there is, each partition once.
+ *
+ * Sources: broker/broker_dirs.c */
 #include <stdio.h>
 
 #include "../partition/run_tests.h"

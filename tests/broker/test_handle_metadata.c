@@ -1,5 +1,7 @@
 /* Rule: what a client asks about costs what it asks about, not its square; each topic is answered once, as Apache Kafka
- * does; and a reply that nobody takes does not stay for nothing. */
+ * does; and a reply that nobody takes does not stay for nothing.
+ *
+ * Sources: broker/address.c */
 #include <stdio.h>
 #include <time.h>
 

@@ -1,6 +1,8 @@
 /* Rule: what is committed is fetched, in every version, across restarts and kills; where an error stands is as the
  * version has it (trap B076); who may not is told so with Kafka's codes; the coordinators' topic is made when somebody
- * asks. */
+ * asks.
+ *
+ * Sources: broker/handle_offset_fetch.c */
 #include <stdio.h>
 #include <string.h>
 

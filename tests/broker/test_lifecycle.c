@@ -1,5 +1,7 @@
 /* Rule: topics and the node itself come and go as they like. A name is taken again at once, what goes while it loads
- * leaves nothing behind, and a stop is clean whatever clients do. */
+ * leaves nothing behind, and a stop is clean whatever clients do.
+ *
+ * Sources: broker/checkpoints.c, broker/shard_notes.c, broker/stored.c */
 #include <stdio.h>
 #include <string.h>
 

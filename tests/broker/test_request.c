@@ -1,6 +1,9 @@
 /* Rule: a handler asks for every topic, group and id it touches, and who is denied gets the code that Apache Kafka
  * gives, at the place where it gives it; nothing is made, deleted, written or told meanwhile. The double that denies
- * stands where an authorizer will. */
+ * stands where an authorizer will.
+ *
+ * Sources: broker/handle_api_versions.c, broker/handle_cluster.c, broker/handle_coordinator.c,
+ * broker/handle_produce.c, broker/handle_producer_id.c */
 #include "../partition/run_tests.h"
 #include "broker/broker_internal.h"
 #include "node_world.h"

@@ -1,5 +1,7 @@
 /* Rule: a failed sync is final for its log directory: nothing of it is acknowledged any more, on any reactor, and
- * nothing new is put there; partitions spread over the reactors, and a topic that goes leaves nothing behind. */
+ * nothing new is put there; partitions spread over the reactors, and a topic that goes leaves nothing behind.
+ *
+ * Sources: broker/hosting.c, broker/shard_dirs.c */
 #include "../partition/run_tests.h"
 #include "broker/broker_internal.h"
 #include "node_world.h"

@@ -1,4 +1,6 @@
-/* Rules of the assignors: every partition one owner who subscribes; balance; stickiness; racks; the same each time. */
+/* Rules of the assignors: every partition one owner who subscribes; balance; stickiness; racks; the same each time.
+ *
+ * Sources: coordinator/assign_range.c, coordinator/assign_uniform.c */
 #include "coordinator/assign.h"
 
 #include <check.h>

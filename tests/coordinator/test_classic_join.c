@@ -1,4 +1,7 @@
-/* Rule: who may join a classic group, when a generation begins, and what each member is told (groups.md 2.2, 2.3). */
+/* Rule: who may join a classic group, when a generation begins, and what each member is told (groups.md 2.2, 2.3).
+ *
+ * Sources: coordinator/classic_member.c, coordinator/classic_owners.c, coordinator/classic_pending.c,
+ * coordinator/classic_rebalance.c */
 #include <check.h>
 #include <string.h>
 

@@ -1,4 +1,8 @@
-/* Rules of heartbeats of the consumer protocol: groups.md 3.2 to 3.5, as transcripts. */
+/* Rules of heartbeats of the consumer protocol: groups.md 3.2 to 3.5, as transcripts.
+ *
+ * Sources: coordinator/consumer_describe.c, coordinator/consumer_epoch.c, coordinator/consumer_heartbeat.c,
+ * coordinator/consumer_member.c, coordinator/consumer_reconcile.c, coordinator/consumer_request.c,
+ * coordinator/consumer_state.c, coordinator/consumer_subscribe.c */
 #include <check.h>
 
 #include "coordinator/consumer_beats.h"

@@ -1,4 +1,6 @@
-/* Rules of online migration: groups.md 3.7, as transcripts. */
+/* Rules of online migration: groups.md 3.7, as transcripts.
+ *
+ * Sources: coordinator/consumer_classic.c, coordinator/consumer_embedded.c */
 #include <check.h>
 #include <string.h>
 

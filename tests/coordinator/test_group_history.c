@@ -1,4 +1,6 @@
-/* Rule: a group keeps its last 100 rebalances, with who caused each and how long it took, within a bound of memory. */
+/* Rule: a group keeps its last 100 rebalances, with who caused each and how long it took, within a bound of memory.
+ *
+ * Sources: coordinator/consumer_history.c */
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,7 @@
 /* Rule: what is too much is refused alone and before anything is written: nobody else loses anything by it. What stands
- * in the log is taken, however much it is. */
+ * in the log is taken, however much it is.
+ *
+ * Sources: coordinator/consumer_replay.c */
 #include <check.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,8 @@
  * Kinds of records that are unknown are passed over, versions of values that are unknown are not; the last record says
  * of which kind a group is, and what stands of the other does not come into its way; numbers end somewhere. Apache
  * Kafka writes none of the odd ones, but whoever may write into __consumer_offsets can.
- */
+ *
+ * Sources: coordinator/group_settings.c */
 #include <check.h>
 #include <string.h>
 

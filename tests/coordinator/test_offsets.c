@@ -1,4 +1,6 @@
-/* Rule: what is committed is what is fetched, after a restart too; each refusal is Apache Kafka's (groups.md 4). */
+/* Rule: what is committed is what is fetched, after a restart too; each refusal is Apache Kafka's (groups.md 4).
+ *
+ * Sources: coordinator/offsets_commit.c, coordinator/offsets_fetch.c, coordinator/offsets_store.c */
 #include <check.h>
 #include <stdio.h>
 #include <string.h>

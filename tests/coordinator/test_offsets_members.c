@@ -1,5 +1,7 @@
 /* Rule: who may commit, delete and keep offsets in a group with members is decided by its state, its generation and its
- * subscriptions (groups.md 4; KIP-211, KIP-496). */
+ * subscriptions (groups.md 4; KIP-211, KIP-496).
+ *
+ * Sources: coordinator/classic_topics.c */
 #include <check.h>
 #include <string.h>
 

@@ -1,5 +1,7 @@
 /* Rule: what is too old, what a topic left and what a deleted group had goes a piece in each step, whatever it is of,
- * so that nobody waits long for his turn; nothing of it is forgotten, whatever comes meanwhile. */
+ * so that nobody waits long for his turn; nothing of it is forgotten, whatever comes meanwhile.
+ *
+ * Sources: coordinator/offsets_remove.c */
 #include <check.h>
 #include <stdio.h>
 #include <string.h>

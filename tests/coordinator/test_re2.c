@@ -1,5 +1,7 @@
 /* Rules of what is written for PCRE2: short for what is usual, and bounded for whatever is read. What it means
- * test_topic_regex.c and integration/expressions show. */
+ * test_topic_regex.c and integration/expressions show.
+ *
+ * Sources: coordinator/re2_read.c */
 #include "coordinator/re2.h"
 
 #include <check.h>

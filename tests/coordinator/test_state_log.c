@@ -1,5 +1,7 @@
 /* Rule: the state of a coordinator is what its log says. What is answered is in the log, whatever is killed, fails or
- * fills up; what a failed step or append left is thrown away; whoever waits is answered once. */
+ * fills up; what a failed step or append left is thrown away; whoever waits is answered once.
+ *
+ * Sources: coordinator/state_write.c */
 #include <check.h>
 #include <stdlib.h>
 

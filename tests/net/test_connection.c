@@ -1,5 +1,7 @@
 /* Rule: one request of a connection executes at a time (overlapping ones excepted), replies leave in the order of the
- * requests, each exchange ends once whatever happens to the connection, and every limit holds. */
+ * requests, each exchange ends once whatever happens to the connection, and every limit holds.
+ *
+ * Sources: net/connection_read.c, net/connection_write.c, net/connections.c, net/exchange.c, net/garbage.c */
 #include "net/connection.h"
 
 #include <check.h>

@@ -1,5 +1,7 @@
 /* Rule: over real sockets and reactors every frame comes back whole, once, in order, whatever its size, from memory and
- * from files; and an ended world owes no memory (the last assertion of real_world_stop). */
+ * from files; and an ended world owes no memory (the last assertion of real_world_stop).
+ *
+ * Sources: net/socket_listener.c, net/socket_stream.c */
 #include "net/socket.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,7 @@
 /* Rules: what a directory's logs have not synced is counted, whoever wrote it; over the bound appends queue and go on
- * by themselves, in their order; what was written is pushed out while the next comes. */
+ * by themselves, in their order; what was written is pushed out while the next comes.
+ *
+ * Sources: partition/log_dirty.c */
 #include <check.h>
 
 #include "base/mem.h"

@@ -1,5 +1,8 @@
 /* Rule: what the journal says is on the disk comes back after a power cut, whatever the segments have lost, and never
- * anything else; a file that another build or another program wrote is told apart. */
+ * anything else; a file that another build or another program wrote is told apart.
+ *
+ * Sources: partition/boot_mark.c, partition/journal_format.c, partition/journal_replay.c, partition/log_dir_trust.c,
+ * partition/log_replay.c */
 #include <stdio.h>
 
 #include "base/big_endian.h"

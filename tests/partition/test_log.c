@@ -1,5 +1,7 @@
 /* Rule: what was appended is read back byte for byte from any offset, before and after closing, rolling and opening
- * again; offsets are given out without gaps; the files are Kafka's, trimmed. */
+ * again; offsets are given out without gaps; the files are Kafka's, trimmed.
+ *
+ * Sources: partition/log_close.c, partition/log_files.c, partition/log_open.c, partition/log_read.c */
 #include <check.h>
 #include <stdlib.h>
 

@@ -1,6 +1,8 @@
 /* Rule: a reader of committed records is told every aborted transaction that overlaps what it reads, from wherever its
  * marker lies, also after restarts, kills and with damaged .txnindex files; what is open, or ended by a marker that may
- * yet be lost, is not stable (replication.md 1, 8; B112). */
+ * yet be lost, is not stable (replication.md 1, 8; B112).
+ *
+ * Sources: partition/txn_file.c */
 #include "base/mem.h"
 #include "partition/segment.h"
 #include "run_tests.h"

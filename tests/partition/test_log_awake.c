@@ -1,6 +1,8 @@
 /* Rules: a log takes what only one in use needs when it is used, and gives it back when it has been idle for a while,
  * whatever used it; where a file cannot be had for the moment, only who needs that one is told; partitions of a topic
- * hold one copy of its settings. */
+ * hold one copy of its settings.
+ *
+ * Sources: partition/log_config.c */
 #include <check.h>
 #include <inttypes.h>
 

@@ -1,5 +1,7 @@
 /* Rule: a cleaning rewrites a log under its readers and writers without their noticing: what it is to keep is read
- * throughout (cleaner.h), and what it cannot do now it leaves for another time. */
+ * throughout (cleaner.h), and what it cannot do now it leaves for another time.
+ *
+ * Sources: partition/clean_io.c, partition/clean_plan.c */
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,7 @@
 /* Rule: a flipped byte anywhere below what was synced costs at most the batch that it lies in: nothing wrong is served,
- * all else is, a line says so once, and the next start knows it. */
+ * all else is, a line says so once, and the next start knows it.
+ *
+ * Sources: partition/segment_damage.c */
 #include "partition/damage.h"
 
 #include <stdio.h>

@@ -2,7 +2,8 @@
  * A log and the journal of its directory. Rules: what a log promises because of the journal is there after a power cut,
  * wherever it was told to start meanwhile; whatever waits for the journal comes to an end, also when the journal fails,
  * has no room, or would wait for the very log that waits for it.
- */
+ *
+ * Sources: partition/journal_files.c, partition/journal_group.c */
 #include <check.h>
 #include <stdatomic.h>
 

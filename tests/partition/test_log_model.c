@@ -3,7 +3,9 @@
  * beginning, retention, cuts, moves to another directory. After a power cut it is the beginning of that list, with all
  * that was synced.
  *
- * OTTLA_MODEL_FIRST and OTTLA_MODEL_SEEDS choose other seeds. */
+ * OTTLA_MODEL_FIRST and OTTLA_MODEL_SEEDS choose other seeds.
+ *
+ * Sources: partition/log_scan.c */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,7 @@
 /* Rules: a log changes its directory while it serves, with all that belongs to it; what is appended, cut off, deleted
- * or asked for meanwhile finds it as it is; a move that ends leaves the log where it was, and nothing behind. */
+ * or asked for meanwhile finds it as it is; a move that ends leaves the log where it was, and nothing behind.
+ *
+ * Sources: partition/log_moving.c, partition/move_io.c */
 #include <check.h>
 
 #include "base/mem.h"

@@ -1,5 +1,7 @@
 /* Rule: after an unclean stop the log ends behind its last good batch: a torn, damaged or missing batch cuts it there,
- * nothing behind it is served, and what was cut is said. Indexes, epochs and producers come back from the batches. */
+ * nothing behind it is served, and what was cut is said. Indexes, epochs and producers come back from the batches.
+ *
+ * Sources: partition/segment_tail.c */
 #include <zlib.h>
 
 #include "base/big_endian.h"

@@ -1,6 +1,8 @@
 /* Rule: a log that was cut is as if what was cut had never come: records, producers, epochs, indexes; what is appended
  * then lies in a new file, so that no byte that was ever read is written over; and no crash brings back a log with a
- * hole, or with records that were acknowledged after the cut missing or unchecked. */
+ * hole, or with records that were acknowledged after the cut missing or unchecked.
+ *
+ * Sources: partition/log_open_marks.c, partition/segment_truncate.c */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,9 @@
 /* Rule: what a leader answers. Produce completes once, at the watermark it has to wait for; Fetch sees up to its
  * isolation's bound; ListOffsets finds the right offsets; whoever waits is told; every operation ends when the
- * partition does. */
+ * partition does.
+ *
+ * Sources: partition/log_find.c, partition/partition_append.c, partition/partition_facts.c,
+ * partition/partition_offsets.c, partition/partition_read.c */
 #include <check.h>
 #include <stdlib.h>
 

@@ -1,5 +1,7 @@
 /* Rule: a topic's name may be taken again as soon as the topic is deleted. The new partition waits for the directory of
- * the old one, which goes in its own time and perhaps on another reactor; neither touches what is the other's. */
+ * the old one, which goes in its own time and perhaps on another reactor; neither touches what is the other's.
+ *
+ * Sources: partition/bare_dir.c, partition/log_path.c */
 #include <stdlib.h>
 
 #include "base/big_endian.h"

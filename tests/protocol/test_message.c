@@ -2,7 +2,8 @@
  * Rules: tagged fields that have their default are left out, tags ascend, sizes are exact, unknown tags are skipped
  * (known trap B007); fields newer than the version are dropped silently (B008); null is written as empty where it is
  * not legal; printing shows neither secrets nor contents.
- */
+ *
+ * Sources: protocol/message_print.c */
 #include <check.h>
 #include <stdlib.h>
 

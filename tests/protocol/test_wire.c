@@ -1,7 +1,8 @@
 /*
  * Rules: the reader is total, keeps its first failure and says what was missing; base-128 numbers are bounded; the
  * writer keeps its first failure, never writes past its buffer, and cuts the buffer where records stand.
- */
+ *
+ * Sources: protocol/wire_read.c, protocol/wire_write.c */
 #include <check.h>
 
 #include "protocol/wire.h"

@@ -1,5 +1,8 @@
 /* Rule: the controller decides as Apache Kafka's does: the same codes in the same order of checks, the same records
- * (controller.md). Each test is a transcript of steps, compared whole. */
+ * (controller.md). Each test is a transcript of steps, compared whole.
+ *
+ * Sources: raftmeta/controller_brokers.c, raftmeta/controller_configs.c, raftmeta/controller_features.c,
+ * raftmeta/controller_partitions.c, raftmeta/controller_producer_ids.c, raftmeta/controller_topics.c */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>

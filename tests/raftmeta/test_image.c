@@ -1,5 +1,8 @@
 /* Rule: an image never changes once made; the next one shares what did not change, its delta says what did, and the
- * records of an image make the same image again (ARCHITECTURE.md "Metadata"). */
+ * records of an image make the same image again (ARCHITECTURE.md "Metadata").
+ *
+ * Sources: raftmeta/image_brokers.c, raftmeta/image_configs.c, raftmeta/image_edit.c, raftmeta/image_records.c,
+ * raftmeta/image_rows.c, raftmeta/image_topics.c */
 #include <check.h>
 #include <stdio.h>
 

@@ -1,5 +1,8 @@
 /* Rule: what a metadata node has answered is there after any crash; an empty directory becomes a node by itself, and a
- * restart takes over at once, whoever was registered before. */
+ * restart takes over at once, whoever was registered before.
+ *
+ * Sources: raftmeta/metadata_load.c, raftmeta/node_decide.c, raftmeta/node_idle.c, raftmeta/node_lead.c,
+ * raftmeta/publisher.c, raftmeta/quorum_single.c */
 #include <check.h>
 #include <stdio.h>
 
