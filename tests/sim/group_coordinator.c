@@ -283,9 +283,13 @@ void group_coordinator_topic(struct group_coordinator *coordinator, uint32_t top
     struct group_topic gone = *entry;
     bool is_gone = entry->partition_count > 0 && partitions == 0;
 
-    if (entry->partition_count == 0 && partitions > 0)
+    if (entry->partition_count == 0 && partitions > 0) {
+        assert(coordinator->lives < COORDINATOR_LIVES_MAX);
         entry->id.bytes[UUID_BYTES - 1] = ++coordinator->lives;
+    }
     entry->partition_count = partitions;
+    if (partitions > 0) /* it never shrinks */
+        coordinator->most[group_coordinator_life(coordinator, topic)] = partitions;
     coordinator->topics.version++;
     if (coordinator->groups == NULL)
         return;

@@ -4,9 +4,10 @@
  * find compacted; what was not committed may be gone then. A write may fail in the middle of a step.
  *
  * Holds  at every record: an offset that is committed is not below the one before it, but in an explicit reset; the
- *        number of a group's generation or epoch does not go back while it has members; what a member is to own exists,
- *        and is nobody else's. After every step: a partition is one member's, be it still to be given back; nobody is
- *        ahead of its group.
+ *        number of a group's generation or epoch does not go back while it has members; what a member is given exists.
+ *        After every step: a partition is one member's, be it still to be given back, and one member's to be; nobody is
+ *        ahead of its group; what members have or are to have existed once, and, where group and member have seen the
+ *        topics as they are, exists now.
  */
 #ifndef OTTLA_TESTS_SIM_GROUP_COORDINATOR_H
 #define OTTLA_TESTS_SIM_GROUP_COORDINATOR_H
@@ -14,7 +15,12 @@
 #include "coordinator/groups.h"
 #include "sim/sim.h"
 
-enum { COORDINATOR_TOPICS = 4, COORDINATOR_PARTITIONS_MAX = 8, COORDINATOR_GROUPS = 3 };
+enum {
+    COORDINATOR_TOPICS = 4,
+    COORDINATOR_PARTITIONS_MAX = 8,
+    COORDINATOR_GROUPS = 3,
+    COORDINATOR_LIVES_MAX = UINT8_MAX, /* of all topics */
+};
 
 struct group_record {
     uint32_t batch;
@@ -32,7 +38,6 @@ struct group_numbers {
     bool target_taken; /* its target is what a leader gave the members when it still was a classic group */
     int32_t target_epoch;
     bool had_members; /* after the last step */
-    bool loading;     /* nothing of it has been looked at since the last load */
 };
 
 struct group_coordinator {
@@ -43,7 +48,10 @@ struct group_coordinator {
     struct group_topics topics;
     struct group_topic table[COORDINATOR_TOPICS]; /* 0 partitions: not there */
     char names[COORDINATOR_TOPICS][8];
-    uint8_t lives;         /* of all topics, for their ids */
+    uint8_t lives;                            /* of all topics, for their ids */
+    uint32_t most[COORDINATOR_LIVES_MAX + 1]; /* by life: partitions that it has had */
+    /* ... and those that a leader of the classic protocol gave away under its name, meaning another topic. */
+    bool mistaken[COORDINATOR_LIVES_MAX + 1][COORDINATOR_PARTITIONS_MAX];
     struct groups *groups; /* NULL: down */
     struct step step;
     struct step_sink sink;
