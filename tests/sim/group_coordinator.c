@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "sim/group_coordinator_check.h"
+#include "sim/group_coordinator_offsets.h"
 
 #define NS_PER_MS INT64_C(1000000)
 
@@ -12,6 +13,7 @@ enum {
     BATCH_BYTES_MIN = 16 * 1024,
     BATCH_BYTES_SHIFT_MAX = 6, /* to 1 MiB, as is Apache Kafka's default */
     RECORDS_FIRST = 256,
+    TRANSACTIONS_FIRST = 64,
     COMMIT_MS_MAX = 30,
     DOWN_MS_MAX = 3000,
     SEED_OF_MAPS = 7,
@@ -47,11 +49,23 @@ static size_t batch_room(const struct step_sink *sink, const struct step *step)
     return coordinator->batch_bytes_max - coordinator->batch_bytes;
 }
 
+static void add_record(struct group_coordinator *coordinator, const struct group_record *record)
+{
+    if (mem_grow(&coordinator->records, &coordinator->record_room, coordinator->record_count + 1, RECORDS_FIRST,
+                 sizeof(*coordinator->records)) != ERR_OK)
+        assert(false && "memory");
+    coordinator->records[coordinator->record_count++] = *record;
+    coordinator->written++;
+    sim_trace(coordinator->sim, coordinator->record_count, record->key.size + record->value.size);
+}
+
 static enum err take_record(struct step_sink *sink, struct step *step, struct bytes key, struct bytes value)
 {
     struct group_coordinator *coordinator = of_sink(sink);
-    struct group_record record = {
-        .batch = coordinator->batches, .reset = coordinator->resetting, .confused = coordinator->confused};
+    struct group_record record = {.producer_id = step->producer == NULL ? -1 : step->producer->id,
+                                  .batch = coordinator->batches,
+                                  .reset = coordinator->resetting,
+                                  .confused = coordinator->confused};
 
     if (coordinator->fail_in > 0 && --coordinator->fail_in == 0)
         return ERR_IO;
@@ -59,21 +73,24 @@ static enum err take_record(struct step_sink *sink, struct step *step, struct by
     coordinator->batch_bytes += step_record_bytes(key.size, value.size);
     record.key = keep(key);
     record.value = keep(value);
+    group_record_read_offset(coordinator, &record);
     group_coordinator_check_record(coordinator, &record);
-    if (mem_grow(&coordinator->records, &coordinator->record_room, coordinator->record_count + 1, RECORDS_FIRST,
-                 sizeof(*coordinator->records)) != ERR_OK)
-        assert(false && "memory");
-    coordinator->records[coordinator->record_count++] = record;
-    coordinator->written++;
-    sim_trace(coordinator->sim, coordinator->record_count, key.size + value.size);
-    return groups_replay(coordinator->groups, -1, key, value);
+    if (record.producer_id >= 0)
+        coordinator->transactions[record.producer_id - 1].written = true;
+    add_record(coordinator, &record);
+    return groups_replay(coordinator->groups, record.producer_id, key, value);
 }
 
 /* Only whole batches below that number stay. */
 static void cut(struct group_coordinator *coordinator, uint32_t batches)
 {
-    while (coordinator->record_count > 0 && coordinator->records[coordinator->record_count - 1].batch >= batches)
-        drop_record(&coordinator->records[--coordinator->record_count]);
+    while (coordinator->record_count > 0 && coordinator->records[coordinator->record_count - 1].batch >= batches) {
+        struct group_record *last = &coordinator->records[--coordinator->record_count];
+
+        if (last->marker)
+            coordinator->transactions[last->producer_id - 1].marked = TRANSACTION_OPEN;
+        drop_record(last);
+    }
     coordinator->batches = batches;
 }
 
@@ -221,11 +238,20 @@ void group_coordinator_ask(struct group_coordinator *coordinator, struct group_o
 
 /* ---- life ---- */
 
-/* Whether a later record makes this one needless: it stays in a log that nobody has compacted. */
+/* Whether a later record makes this one needless, or its transaction was aborted: it stays in a log that nobody has
+ * compacted. */
 static bool superseded(const struct group_coordinator *coordinator, uint32_t at)
 {
+    const struct group_record *record = &coordinator->records[at];
+
+    if (record->marker)
+        return false;
+    if (group_record_end(coordinator, record) == TRANSACTION_ABORTED)
+        return true;
     for (uint32_t i = at + 1; i < coordinator->record_count; i++)
-        if (bytes_equal(coordinator->records[i].key, coordinator->records[at].key))
+        if (!coordinator->records[i].marker &&
+            group_record_end(coordinator, &coordinator->records[i]) != TRANSACTION_ABORTED &&
+            bytes_equal(coordinator->records[i].key, record->key))
             return true;
     return false;
 }
@@ -234,6 +260,9 @@ static void compact(struct group_coordinator *coordinator)
 {
     uint32_t kept = 0;
 
+    for (uint32_t i = 0; i < coordinator->record_count; i++) /* it gets as far as the first transaction that is open */
+        if (group_record_end(coordinator, &coordinator->records[i]) == TRANSACTION_OPEN)
+            return;
     for (uint32_t i = 0; i < coordinator->record_count; i++) {
         if (superseded(coordinator, i))
             drop_record(&coordinator->records[i]);
@@ -241,6 +270,46 @@ static void compact(struct group_coordinator *coordinator)
             coordinator->records[kept++] = coordinator->records[i];
     }
     coordinator->record_count = kept;
+}
+
+/* The marker of a transaction that is decided, where something of it may stand in the log. */
+static void mark(struct group_coordinator *coordinator, int64_t producer_id)
+{
+    struct group_transaction *transaction = &coordinator->transactions[producer_id - 1];
+    struct group_record record = {.producer_id = producer_id, .marker = true, .batch = coordinator->batches};
+
+    if (coordinator->groups == NULL || !transaction->written || transaction->decided == TRANSACTION_OPEN ||
+        transaction->marked != TRANSACTION_OPEN)
+        return;
+    begin(coordinator);
+    transaction->marked = transaction->decided;
+    add_record(coordinator, &record);
+    if (groups_replay_marker(coordinator->groups, producer_id, transaction->decided == TRANSACTION_COMMITTED) != ERR_OK)
+        assert(false && "memory");
+    end(coordinator);
+}
+
+int64_t group_coordinator_begin_transaction(struct group_coordinator *coordinator)
+{
+    if (mem_grow(&coordinator->transactions, &coordinator->transaction_room, coordinator->transaction_count + 1,
+                 TRANSACTIONS_FIRST, sizeof(*coordinator->transactions)) != ERR_OK)
+        assert(false && "memory");
+    coordinator->transactions[coordinator->transaction_count++] = (struct group_transaction){.written = false};
+    return coordinator->transaction_count;
+}
+
+void group_coordinator_end_transaction(struct group_coordinator *coordinator, int64_t producer_id, bool committed)
+{
+    struct group_transaction *transaction = &coordinator->transactions[producer_id - 1];
+
+    assert(transaction->decided == TRANSACTION_OPEN);
+    transaction->decided = committed ? TRANSACTION_COMMITTED : TRANSACTION_ABORTED;
+    mark(coordinator, producer_id);
+}
+
+bool group_coordinator_transaction_is_open(const struct group_coordinator *coordinator, int64_t producer_id)
+{
+    return coordinator->transactions[producer_id - 1].decided == TRANSACTION_OPEN;
 }
 
 static void start_run(struct sim_event *event)
@@ -252,12 +321,19 @@ static void start_run(struct sim_event *event)
 
     if (coordinator->committed == coordinator->batches && sim_chance(coordinator->sim, COMPACTED_PERCENT))
         compact(coordinator);
-    for (uint32_t i = 0; i < coordinator->record_count && err == ERR_OK; i++)
-        err = groups_replay(coordinator->groups, -1, coordinator->records[i].key, coordinator->records[i].value);
+    for (uint32_t i = 0; i < coordinator->record_count && err == ERR_OK; i++) {
+        const struct group_record *record = &coordinator->records[i];
+
+        err = record->marker ? groups_replay_marker(coordinator->groups, record->producer_id,
+                                                    group_record_end(coordinator, record) == TRANSACTION_COMMITTED)
+                             : groups_replay(coordinator->groups, record->producer_id, record->key, record->value);
+    }
     assert(err == ERR_OK);
     begin(coordinator);
     groups_loaded(coordinator->groups, &coordinator->step);
     end(coordinator);
+    for (uint32_t i = 0; i < coordinator->transaction_count; i++)
+        mark(coordinator, (int64_t)i + 1);
 }
 
 void group_coordinator_stop(struct group_coordinator *coordinator, bool crash)
@@ -293,6 +369,8 @@ void group_coordinator_topic(struct group_coordinator *coordinator, uint32_t top
     coordinator->topics.version++;
     if (coordinator->groups == NULL)
         return;
+    if (is_gone)
+        coordinator->going[gone.id.bytes[UUID_BYTES - 1]] = true;
     begin(coordinator);
     groups_topics_changed(coordinator->groups, &coordinator->step, &gone, is_gone ? 1 : 0);
     end(coordinator);
@@ -403,6 +481,7 @@ void group_coordinator_close(struct group_coordinator *coordinator)
     sim_event_cancel(coordinator->sim, &coordinator->commit);
     cut(coordinator, 0);
     mem_free(coordinator->records);
+    mem_free(coordinator->transactions);
     for (uint32_t i = 0; i < COORDINATOR_GROUPS; i++)
         mem_free((void *)(uintptr_t)coordinator->numbers[i].id.data);
 }

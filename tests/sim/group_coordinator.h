@@ -1,13 +1,18 @@
 /*
  * group_coordinator: a coordinator of groups in the simulated world: the real core, on a log that is a list of records
  * in batches, committed a while after they were written. It dies and comes back, from its records alone, which it may
- * find compacted; what was not committed may be gone then. A write may fail in the middle of a step.
+ * find compacted; what was not committed may be gone then. A write may fail in the middle of a step. What transactions
+ * commit stands in it under their producer ids, until their markers.
  *
- * Holds  at every record: an offset that is committed is not below the one before it, but in an explicit reset; the
- *        number of a group's generation or epoch does not go back while it has members; what a member is given exists.
- *        After every step: a partition is one member's, be it still to be given back, and one member's to be; nobody is
- *        ahead of its group; what members have or are to have existed once, and, where group and member have seen the
- *        topics as they are, exists now.
+ *   group_coordinator.c          steps, the log, life
+ *   group_coordinator_check.c    what is looked at in records, and in the state after each step
+ *   group_coordinator_offsets.c  what the records say of offsets, read by a simpler rule than the core's
+ *
+ * Holds  at every record: an offset that is committed is not below the one before it, but in an explicit reset or
+ * behind an aborted one; the number of a group's generation or epoch does not go back while it has members; what a
+ * member is given exists. After every step: a partition is one member's, be it still to be given back, and one member's
+ * to be; nobody is ahead of its group; what members have or are to have existed once, and, where group and member have
+ * seen the topics as they are, exists now.
  */
 #ifndef OTTLA_TESTS_SIM_GROUP_COORDINATOR_H
 #define OTTLA_TESTS_SIM_GROUP_COORDINATOR_H
@@ -22,7 +27,30 @@ enum {
     COORDINATOR_LIVES_MAX = UINT8_MAX, /* of all topics */
 };
 
+enum transaction_end { TRANSACTION_OPEN, TRANSACTION_COMMITTED, TRANSACTION_ABORTED };
+
+/* Each has a producer id of its own: its place in the coordinator's list, and 1. */
+struct group_transaction {
+    enum transaction_end decided; /* by whoever coordinates transactions */
+    enum transaction_end marked;  /* in this log */
+    bool written;                 /* something of it was, at some time */
+};
+
+/* What a record says of an offset. */
+struct offset_record {
+    bool is;
+    bool stored; /* false: a tombstone */
+    uint8_t topic;
+    uint8_t life; /* of the topic that was meant */
+    int32_t partition;
+    int64_t offset;
+    struct bytes group; /* within the record's key */
+};
+
 struct group_record {
+    int64_t producer_id; /* -1: of no transaction */
+    bool marker;         /* the end of one, as transactions[].marked says; nothing else is in it */
+    struct offset_record about;
     uint32_t batch;
     bool reset;    /* written by somebody who meant to go back */
     bool confused; /* or who meant another topic of that name */
@@ -58,10 +86,15 @@ struct group_coordinator {
     struct group_record *records;
     uint32_t record_count;
     uint32_t record_room;
-    uint32_t batches;       /* whole ones */
-    uint32_t committed;     /* of them */
-    size_t batch_bytes_max; /* of one step, by the seed */
-    size_t batch_bytes;     /* of the one under way */
+    struct group_transaction *transactions;
+    uint32_t transaction_count;
+    uint32_t transaction_room;
+    bool going[COORDINATOR_LIVES_MAX + 1]; /* topics that went while it was up: their offsets are being taken away */
+    bool gone[COORDINATOR_LIVES_MAX + 1];  /* ... and have been */
+    uint32_t batches;                      /* whole ones */
+    uint32_t committed;                    /* of them */
+    size_t batch_bytes_max;                /* of one step, by the seed */
+    size_t batch_bytes;                    /* of the one under way */
     bool resetting, confused;
     uint32_t fail_in;     /* records; 0: no failure */
     struct list answered; /* in this step */
@@ -81,6 +114,15 @@ struct uuid group_coordinator_topic_id(uint8_t life);
 /* Whether who has what was decided by the coordinator. */
 bool group_coordinator_assigned(const struct group_coordinator *coordinator, struct bytes id);
 uint32_t group_coordinator_group_life(const struct group_coordinator *coordinator, struct bytes id);
+/* How many members it counts in that group; 0 while it is down. */
+uint32_t group_coordinator_member_count(const struct group_coordinator *coordinator, struct bytes id);
+bool group_coordinator_is_consumer(const struct group_coordinator *coordinator,
+                                   struct bytes id); /* that kind of group */
+/* A new producer id. */
+int64_t group_coordinator_begin_transaction(struct group_coordinator *coordinator);
+/* It is decided; the marker is written as soon as the coordinator is up, and again after each crash that loses it. */
+void group_coordinator_end_transaction(struct group_coordinator *coordinator, int64_t producer_id, bool committed);
+bool group_coordinator_transaction_is_open(const struct group_coordinator *coordinator, int64_t producer_id);
 /* It goes, and is back after a while. crash: what is not committed may be lost. */
 void group_coordinator_stop(struct group_coordinator *coordinator, bool crash);
 

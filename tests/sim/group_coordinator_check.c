@@ -1,60 +1,15 @@
 #include "sim/group_coordinator_check.h"
 
 #include "base/assert.h"
-#include "base/big_endian.h"
 #include "base/mem.h"
 #include "coordinator/classic_internal.h"
 #include "coordinator/consumer_internal.h"
 #include "protocol/gen/consumer_group_current_member_assignment_record.h"
 #include "protocol/gen/consumer_group_metadata_record.h"
 #include "protocol/gen/group_metadata_record.h"
-#include "protocol/gen/offset_commit_record.h"
+#include "sim/group_coordinator_offsets.h"
 
 enum { RECORD_BYTES_MAX = 1024 * 1024 };
-
-/* ---- offsets ---- */
-
-struct committed {
-    int64_t offset; /* -1: none */
-    struct uuid topic;
-};
-
-static struct committed committed_of(const struct group_record *record)
-{
-    struct committed committed = {.offset = -1};
-    struct offset_commit_value value;
-    struct wire_reader reader;
-    struct arena arena;
-    int16_t version = 0;
-
-    if (record->value.data == NULL)
-        return committed;
-    arena_init(&arena, RECORD_BYTES_MAX);
-    wire_reader_init(&reader, record->value);
-    version = wire_read_i16(&reader);
-    if (offset_commit_value_read(&reader, &arena, version, &value) != ERR_OK)
-        assert(false && "an offset that cannot be read");
-    committed = (struct committed){value.offset, value.topic_id};
-    arena_deinit(&arena);
-    return committed;
-}
-
-/* The invariant of offsets, against the newest of the same key and the same life of the topic. */
-static void check_offset(const struct group_coordinator *coordinator, const struct group_record *record)
-{
-    if (big_endian_load_u16(record->key.data) != OFFSET_COMMIT_KEY_API_KEY || record->reset || record->confused ||
-        record->value.data == NULL)
-        return;
-    for (uint32_t i = coordinator->record_count; i > 0; i--)
-        if (bytes_equal(coordinator->records[i - 1].key, record->key)) {
-            struct committed before = committed_of(&coordinator->records[i - 1]);
-            struct committed now = committed_of(record);
-
-            assert(now.offset >= before.offset || coordinator->records[i - 1].confused ||
-                   !uuid_equal(now.topic, before.topic));
-            return;
-        }
-}
 
 /* ---- numbers of groups ---- */
 
@@ -193,7 +148,7 @@ void group_coordinator_check_record(struct group_coordinator *coordinator, const
     int16_t version = 0;
     enum err err = ERR_OK;
 
-    check_offset(coordinator, record);
+    group_coordinator_check_offset(coordinator, record);
     if (record->value.data == NULL)
         return;
     arena_init(&arena, RECORD_BYTES_MAX);
@@ -321,8 +276,32 @@ static int32_t number_of(const struct group *group)
     return group != NULL && group->classic != NULL ? group->classic->generation : INT32_MAX;
 }
 
+static const struct group *find(const struct group_coordinator *coordinator, struct bytes id)
+{
+    return coordinator->groups == NULL ? NULL : group_find(coordinator->groups, id);
+}
+
+uint32_t group_coordinator_member_count(const struct group_coordinator *coordinator, struct bytes id)
+{
+    const struct group *group = find(coordinator, id);
+
+    if (group == NULL)
+        return 0;
+    if (group->kind == GROUP_CONSUMER)
+        return group->consumer->member_count;
+    return group->classic == NULL ? 0 : classic_member_count(group->classic);
+}
+
+bool group_coordinator_is_consumer(const struct group_coordinator *coordinator, struct bytes id)
+{
+    const struct group *group = find(coordinator, id);
+
+    return group != NULL && group->kind == GROUP_CONSUMER;
+}
+
 void group_coordinator_check_state(struct group_coordinator *coordinator)
 {
+    group_coordinator_check_gone(coordinator);
     for (uint32_t i = 0; i < COORDINATOR_GROUPS; i++) {
         struct group_numbers *numbers = &coordinator->numbers[i];
         const struct group *group = numbers->id.data == NULL ? NULL : group_find(coordinator->groups, numbers->id);
@@ -340,6 +319,8 @@ void group_coordinator_check_state(struct group_coordinator *coordinator)
 
 void group_coordinator_check_lost(struct group_coordinator *coordinator)
 {
+    memset(coordinator->going, 0, sizeof(coordinator->going));
+    memset(coordinator->gone, 0, sizeof(coordinator->gone)); /* the tombstones may be lost */
     for (uint32_t i = 0; i < COORDINATOR_GROUPS; i++)
         coordinator->numbers[i].had_members = false;
 }

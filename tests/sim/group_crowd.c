@@ -9,6 +9,7 @@
 
 enum {
     STATIC_PERCENT = 40,
+    TRANSACTIONAL_PERCENT = 30,
     MODERN_PERCENT = 50,
     SWITCHES_PERCENT = 30, /* of those that come back */
     JOIN_VERSION_MAX = 9,
@@ -62,6 +63,8 @@ static void patience_ends(struct sim_event *event)
     struct crowd_member *member =
         (struct crowd_member *)(void *)((char *)event - offsetof(struct crowd_member, patience));
 
+    if (member->call->op.ask == ASK_TXN_OFFSET_COMMIT)
+        member->producer_failed = true; /* perhaps */
     member->call = NULL;
     if (member->state == MEMBER_JOINING || member->state == MEMBER_SYNCING)
         member->state = MEMBER_OUT;
@@ -76,7 +79,7 @@ bool crowd_must_beat(const struct crowd_member *member)
 
 /* ---- what it says ---- */
 
-static struct bytes subscription_of(struct crowd_member *member, struct crowd_call *call)
+struct bytes crowd_subscription(struct crowd_member *member, struct crowd_call *call)
 {
     struct bytes names[COORDINATOR_TOPICS];
     struct consumer_protocol_subscription subscription;
@@ -108,7 +111,7 @@ static void join(struct crowd_member *member)
     for (uint32_t i = 0; i < 2; i++) {
         join_group_request_protocol_init(&request->protocols[i]);
         request->protocols[i].name = (i + member->number) % 2 == 0 ? BYTES_LITERAL("range") : BYTES_LITERAL("sticky");
-        request->protocols[i].metadata = subscription_of(member, call);
+        request->protocols[i].metadata = crowd_subscription(member, call);
     }
     crowd_remember(member);
     member->state = MEMBER_JOINING;
@@ -185,13 +188,24 @@ void crowd_forget_topics(struct crowd_member *member)
 
 void crowd_remember(struct crowd_member *member)
 {
-    if (member->state == MEMBER_IN)
-        member->before = member->now;
+    if (member->state != MEMBER_IN)
+        return;
+    member->before = member->now;
+    member->before.modern = member->modern;
+    member->before.released = false;
+    member->gives_back = false;
+}
+
+void crowd_is_sure(struct crowd_member *member)
+{
+    memcpy(member->sure_id, member->now.id, sizeof(member->sure_id));
+    member->sure_generation = member->now.generation;
 }
 
 void crowd_go_out(struct crowd_member *member, bool forget_id)
 {
     crowd_remember(member);
+    crowd_abandon_transaction(member);
     if (forget_id)
         member->now.id[0] = '\0';
     member->state = MEMBER_OUT;
@@ -261,12 +275,17 @@ static void hear_sync(struct crowd_member *member, struct crowd_call *call)
         return;
     crowd_read_share(member, call, heard->assignment);
     member->state = MEMBER_IN;
+    crowd_is_sure(member);
     member->fresh = true;
     crowd_member_soon(member, CROWD_RETRY_MS_MAX);
 }
 
 void crowd_member_hear(struct crowd_member *member, struct crowd_call *call)
 {
+    if (call->stale) {
+        crowd_member_soon(member, CROWD_RETRY_MS_MAX);
+        return;
+    }
     switch (call->op.ask) {
     case ASK_JOIN_GROUP:
         hear_join(member, call);
@@ -286,6 +305,9 @@ void crowd_member_hear(struct crowd_member *member, struct crowd_call *call)
         break;
     case ASK_OFFSET_COMMIT:
         crowd_hear_commit(member, call);
+        break;
+    case ASK_TXN_OFFSET_COMMIT:
+        crowd_hear_txn_commit(member, call);
         break;
     case ASK_OFFSET_FETCH:
         crowd_hear_fetch(member, call);
@@ -308,9 +330,19 @@ static void resubscribe(struct crowd_member *member)
 void crowd_vanish(struct crowd_member *member)
 {
     crowd_remember(member);
+    crowd_abandon_transaction(member);
     member->now.id[0] = '\0';
     member->state = MEMBER_GONE;
     crowd_member_soon(member, CROWD_COMES_BACK_MS_MAX);
+}
+
+void crowd_member_die(struct crowd_member *member)
+{
+    crowd_vanish(member);
+    member->dead = true;
+    member->call = NULL;
+    sim_event_cancel(crowd_sim(member), &member->act);
+    sim_event_cancel(crowd_sim(member), &member->patience);
 }
 
 static void act_in(struct crowd_member *member)
@@ -391,6 +423,7 @@ void crowd_member_open(struct crowd_member *member, struct group_crowd *crowd, u
         (void)snprintf(member->instance, sizeof(member->instance), "i%u", number);
     member->session_ms = SESSION_MS_MIN + (int32_t)sim_draw(sim, 4000);
     member->rebalance_ms = 3000 + (int32_t)sim_draw(sim, 5000);
+    member->transactional = sim_chance(sim, TRANSACTIONAL_PERCENT);
     member->act.run = act;
     member->patience.run = patience_ends;
     resubscribe(member);

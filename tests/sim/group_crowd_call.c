@@ -40,6 +40,8 @@ static void tell(const struct crowd_call *call, bool answered)
                                     &consumer_group_heartbeat_response_message},
         [ASK_LEAVE_GROUP] = {&leave_group_request_message, &leave_group_response_message},
         [ASK_OFFSET_COMMIT] = {&offset_commit_request_message, &offset_commit_response_message},
+        [ASK_TXN_OFFSET_COMMIT] = {&txn_offset_commit_request_message, &txn_offset_commit_response_message},
+        [ASK_OFFSET_DELETE] = {&offset_delete_request_message, &offset_delete_response_message},
     };
     static char text[4096];
     const struct message_type *type = types[call->op.ask][answered];
@@ -86,8 +88,15 @@ static void arrive(struct sim_event *event)
     tell(call, false);
     coordinator->resetting = call->reset;
     /* By name it may now be of another topic than it was said of. */
-    coordinator->confused = call->op.ask == ASK_OFFSET_COMMIT && call->said_lives != coordinator->lives;
-    group_coordinator_ask(coordinator, &call->op);
+    coordinator->confused = (call->op.ask == ASK_OFFSET_COMMIT || call->op.ask == ASK_TXN_OFFSET_COMMIT) &&
+                            call->said_lives != coordinator->lives;
+    if (call->op.ask == ASK_TXN_OFFSET_COMMIT && coordinator->groups != NULL &&
+        !group_coordinator_transaction_is_open(coordinator, call->request.txn_commit.producer_id)) {
+        call->op.op.err = ERR_INVALID_TXN_STATE; /* it never comes to a group's coordinator */
+        call->op.op.done(&call->op.op);
+    } else {
+        group_coordinator_ask(coordinator, &call->op);
+    }
     /* The core may have answered it and more besides; none of them ends within the call. */
     coordinator->resetting = false;
     coordinator->confused = false;
@@ -101,6 +110,7 @@ void crowd_call_decided(struct step_op *op)
     call->life = group_coordinator_group_life(coordinator, call->op.group_id);
     for (uint32_t t = 0; t < COORDINATOR_TOPICS; t++)
         call->topic_lives[t] = group_coordinator_life(coordinator, t);
+    crowd_check_answer(call);
 }
 
 struct crowd_call *crowd_call_new(struct group_crowd *crowd, struct crowd_member *member, enum group_ask ask,

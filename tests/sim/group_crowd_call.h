@@ -6,19 +6,27 @@
 #define OTTLA_TESTS_SIM_GROUP_CROWD_CALL_H
 
 #include "protocol/gen/consumer_group_heartbeat.h"
+#include "protocol/gen/delete_groups.h"
 #include "protocol/gen/heartbeat.h"
 #include "protocol/gen/join_group.h"
 #include "protocol/gen/leave_group.h"
 #include "protocol/gen/offset_commit.h"
+#include "protocol/gen/offset_delete.h"
 #include "protocol/gen/offset_fetch.h"
 #include "protocol/gen/sync_group.h"
+#include "protocol/gen/txn_offset_commit.h"
 #include "sim/group_crowd.h"
+
+/* Which kind of group must refuse a request: a set. No group counts as a classic one. */
+enum { REFUSED_BY_CLASSIC = 1, REFUSED_BY_CONSUMER = 2, REFUSED_BY_ALL = 3 };
 
 struct crowd_call {
     struct group_op op; /* first */
     struct crowd_member *member;
     struct group_crowd *crowd;
-    bool reset;                              /* an administrator's */
+    bool reset; /* an administrator's */
+    bool stale; /* who hears the answer learns nothing about itself */
+    uint8_t refused_by;
     uint8_t said_lives;                      /* of all topics, when it was said */
     uint32_t life;                           /* of the group, when it was answered */
     uint8_t topic_lives[COORDINATOR_TOPICS]; /* 0: not there */
@@ -32,6 +40,8 @@ struct crowd_call {
         struct leave_group_request leave;
         struct offset_commit_request commit;
         struct offset_fetch_request_group fetch;
+        struct txn_offset_commit_request txn_commit;
+        struct offset_delete_request offset_delete;
     } request;
     union {
         struct join_group_response join;
@@ -41,6 +51,9 @@ struct crowd_call {
         struct leave_group_response leave;
         struct offset_commit_response commit;
         struct offset_fetch_response_group fetch;
+        struct txn_offset_commit_response txn_commit;
+        struct offset_delete_response offset_delete;
+        struct deletable_group_result delete_group;
     } response;
 };
 

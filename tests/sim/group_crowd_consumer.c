@@ -83,7 +83,7 @@ static void say_owned(struct crowd_member *member, struct crowd_call *call)
     }
 }
 
-static struct crowd_call *new_beat(struct crowd_member *member, int32_t epoch)
+struct crowd_call *crowd_consumer_beat(struct crowd_member *member, int32_t epoch)
 {
     struct crowd_call *call =
         crowd_call_new(member->crowd, member, ASK_CONSUMER_HEARTBEAT, member->beat_version, member->group);
@@ -99,7 +99,7 @@ static struct crowd_call *new_beat(struct crowd_member *member, int32_t epoch)
 
 static void beat(struct crowd_member *member)
 {
-    struct crowd_call *call = new_beat(member, member->now.generation);
+    struct crowd_call *call = crowd_consumer_beat(member, member->now.generation);
 
     if (crowd_chance(member, SAYS_ALL_PERCENT))
         member->says_all = true;
@@ -120,9 +120,10 @@ void crowd_consumer_join(struct crowd_member *member)
     memset(member->now.owned, 0, sizeof(member->now.owned));
     member->now.generation = 0;
     member->reconciled = true;
+    member->before.released = false; /* it may be given the same again, in epochs that begin anew */
     if (member->beat_version == 0 && member->expression > 0)
         member->expression = 0; /* it subscribes to the same by names */
-    call = new_beat(member, 0);
+    call = crowd_consumer_beat(member, 0);
     say_subscription(member, call);
     say_owned(member, call);
     member->says_all = false;
@@ -135,16 +136,7 @@ static void leave(struct crowd_member *member)
 {
     bool for_now = member->instance[0] != '\0' && crowd_chance(member, 70);
 
-    crowd_ask(member, new_beat(member, for_now ? LEAVE_FOR_NOW : LEAVE));
-}
-
-/* With an epoch that is over, as of a request that was long on its way. */
-static void beat_stale(struct crowd_member *member)
-{
-    struct crowd_call *call = new_beat(member, member->before.generation);
-
-    call->request.consumer_beat.member_id = crowd_call_text(call, member->before.id);
-    crowd_ask(member, call);
+    crowd_ask(member, crowd_consumer_beat(member, for_now ? LEAVE_FOR_NOW : LEAVE));
 }
 
 /* ---- what it hears ---- */
@@ -176,6 +168,10 @@ static void hear_beat(struct crowd_member *member, struct crowd_call *call)
     (void)snprintf(member->now.id, sizeof(member->now.id), "%.*s", BYTES_PRINTF(heard->member_id));
     member->now.generation = heard->member_epoch;
     member->state = MEMBER_IN;
+    crowd_is_sure(member);
+    if (call->request.consumer_beat.topic_partitions != NULL && member->gives_back)
+        member->before.released = true;
+    member->gives_back = false;
     if (heard->assignment != NULL)
         take_told(member, call, heard->assignment);
     crowd_member_soon(member, CROWD_RETRY_MS_MAX);
@@ -187,9 +183,6 @@ void crowd_consumer_hear(struct crowd_member *member, struct crowd_call *call)
 
     if (said->member_epoch < 0)
         crowd_vanish(member);
-    else if (member->state == MEMBER_IN && (said->member_epoch != member->now.generation ||
-                                            !bytes_equal(said->member_id, bytes_of_text(member->now.id))))
-        crowd_member_soon(member, CROWD_RETRY_MS_MAX); /* a stale one */
     else if (!crowd_refused(member, call, call->response.consumer_beat.error_code))
         hear_beat(member, call);
 }
@@ -218,8 +211,12 @@ static void reconcile(struct crowd_member *member)
         }
         member->now.lives[t] = member->wanted_lives[t];
     }
-    if (gives_back)
+    if (gives_back) {
         member->before = gone;
+        member->before.modern = true;
+        member->before.released = false;
+        member->gives_back = true;
+    }
     member->reconciled = true;
     member->says_owned = true;
     crowd_forget_topics(member);
@@ -229,12 +226,10 @@ void crowd_consumer_act(struct crowd_member *member)
 {
     if (crowd_chance(member, 2)) {
         leave(member);
-    } else if (member->before.id[0] != '\0' && crowd_chance(member, 5)) {
+    } else if (member->before.id[0] != '\0' && crowd_chance(member, 10)) {
         crowd_say_stale(member);
-    } else if (member->before.id[0] != '\0' && member->before.generation > 0 && crowd_chance(member, 5)) {
-        beat_stale(member);
     } else if (!member->reconciled && (member->crowd->over || crowd_chance(member, RECONCILES_PERCENT))) {
-        if (crowd_chance(member, 50)) { /* what it has read it commits first */
+        if (crowd_chance(member, 50) || member->producer != 0) { /* what it has read it commits first */
             crowd_commit(member);
             return;
         }

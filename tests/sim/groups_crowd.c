@@ -11,6 +11,11 @@ enum {
     TROUBLE_EVERY_MS = 1500,
     LAST_TO_COME_MS = 25000,
     SETTLE_MS_MAX = 120000,
+    DIES_PERCENT = 40,
+    /* A consumer's session, with whose end the group becomes a classic one; a rebalance that waits for a static member;
+     * that member's session, which begins anew with the generation (as with Apache Kafka); a rebalance. */
+    DEATH_MS_MAX = 7000 + 8000 + 8000 + 4000,
+    LAST_LOOK_MS = 1000,
     FAIL_WITHIN_RECORDS = 12,
     WALL_MS = 1000000000,
 };
@@ -37,7 +42,7 @@ static void trouble(struct sim_event *event)
     struct group_crowd *crowd = of_trouble(event);
     struct sim *sim = &crowd->sim;
 
-    switch (sim_draw(sim, 8)) {
+    switch (sim_draw(sim, 10)) {
     case 0:
         group_coordinator_stop(&crowd->coordinator, true);
         break;
@@ -51,7 +56,8 @@ static void trouble(struct sim_event *event)
         change_topic(crowd);
         break;
     case 4:
-        crowd_reset_offsets(crowd, (uint32_t)sim_draw(sim, CROWD_GROUPS));
+    case 5:
+        crowd_administer(crowd);
         break;
     default:
         break;
@@ -67,6 +73,7 @@ static void trouble(struct sim_event *event)
 static bool is_stable(const struct group_crowd *crowd, uint32_t group)
 {
     bool owned[COORDINATOR_TOPICS][COORDINATOR_PARTITIONS_MAX] = {0};
+    uint32_t members = 0;
     uint32_t topics = 0;
     int32_t generation = -1;
     /* A static leader that came back before v9 does not know that it leads (KIP-814). */
@@ -81,6 +88,7 @@ static bool is_stable(const struct group_crowd *crowd, uint32_t group)
             (member->modern && !member->reconciled))
             return false;
         generation = member->now.generation;
+        members++;
         topics |= member->topics;
         led = led || member->seen_version >= 0;
         for (uint32_t t = 0; t < COORDINATOR_TOPICS; t++)
@@ -93,7 +101,7 @@ static bool is_stable(const struct group_crowd *crowd, uint32_t group)
         for (uint32_t p = 0; p < crowd->coordinator.table[t].partition_count; p++)
             if (led && (topics & (1u << t)) && !owned[t][p])
                 return false;
-    return true;
+    return members == group_coordinator_member_count(&crowd->coordinator, crowd_group_id(group));
 }
 
 static bool all_stable(void *context)
@@ -121,6 +129,9 @@ static void print_members(const struct group_crowd *crowd)
                     printf(" t%u/%u", t, p);
         printf("\n");
     }
+    for (uint32_t group = 0; group < CROWD_GROUPS; group++)
+        printf("  g%u has %u members\n", group,
+               group_coordinator_member_count(&crowd->coordinator, crowd_group_id(group)));
     for (uint32_t t = 0; t < COORDINATOR_TOPICS; t++)
         printf("  t%u has %u partitions\n", t, crowd->coordinator.table[t].partition_count);
     fflush(stdout);
@@ -137,16 +148,11 @@ static bool all_heard(void *context)
     return ((const struct group_crowd *)context)->calls == 0;
 }
 
-static void settle(struct group_crowd *crowd)
+static void become_stable(struct group_crowd *crowd, int64_t within_ms)
 {
     struct sim *sim = &crowd->sim;
 
-    crowd->over = true;
-    crowd->coordinator.fail_in = 0;
-    sim_event_cancel(sim, &crowd->trouble);
-    /* Whoever stalls or is to come back does so within this time. */
-    (void)sim_run(sim, sim->mono_ns + LAST_TO_COME_MS * NS_PER_MS, never, crowd);
-    if (!sim_run(sim, sim->mono_ns + SETTLE_MS_MAX * NS_PER_MS, all_stable, crowd)) {
+    if (!sim_run(sim, sim->mono_ns + within_ms * NS_PER_MS, all_stable, crowd)) {
         print_members(crowd);
         assert(false && "a group whose inputs stopped did not become stable");
     }
@@ -156,6 +162,25 @@ static void settle(struct group_crowd *crowd)
         print_members(crowd);
         assert(false && "a stable group did not stay so");
     }
+}
+
+static void settle(struct group_crowd *crowd)
+{
+    struct sim *sim = &crowd->sim;
+
+    crowd->over = true;
+    crowd->coordinator.fail_in = 0;
+    sim_event_cancel(sim, &crowd->trouble);
+    /* Whoever stalls or is to come back does so within this time. */
+    (void)sim_run(sim, sim->mono_ns + LAST_TO_COME_MS * NS_PER_MS, never, crowd);
+    become_stable(crowd, SETTLE_MS_MAX);
+    for (uint32_t i = 0; i < CROWD_MEMBERS; i++)
+        if (crowd->members[i].state == MEMBER_IN && sim_chance(sim, DIES_PERCENT))
+            crowd_member_die(&crowd->members[i]);
+    become_stable(crowd, DEATH_MS_MAX);
+    for (uint32_t group = 0; group < CROWD_GROUPS; group++)
+        crowd_look_at_offsets(crowd, group);
+    (void)sim_run(sim, sim->mono_ns + LAST_LOOK_MS * NS_PER_MS, never, crowd);
 }
 
 void groups_crowd_run(uint64_t seed, bool chatty, struct sim_outcome *outcome)
@@ -183,10 +208,12 @@ void groups_crowd_run(uint64_t seed, bool chatty, struct sim_outcome *outcome)
     (void)sim_run(sim, TROUBLE_MS * NS_PER_MS, never, &crowd);
     settle(&crowd);
     if (chatty)
-        printf("\n%lu commits, %lu assignments, %lu refusals, %lu crashes, %lu failed writes, %lu records\n",
+        printf("\n%lu commits, %lu assignments, %lu refusals, %lu fenced, %lu transactions, %lu crashes, %lu failed "
+               "writes, %lu records\n",
                (unsigned long)crowd.commits, (unsigned long)crowd.assignments, (unsigned long)crowd.refusals,
-               (unsigned long)crowd.coordinator.crashes, (unsigned long)crowd.coordinator.failures,
-               (unsigned long)crowd.coordinator.written);
+               (unsigned long)crowd.fenced, (unsigned long)crowd.transactions, (unsigned long)crowd.coordinator.crashes,
+               (unsigned long)crowd.coordinator.failures, (unsigned long)crowd.coordinator.written);
+    assert(crowd.abandoned == 0);
     for (uint32_t i = 0; i < CROWD_MEMBERS; i++) {
         crowd.members[i].call = NULL;
         sim_event_cancel(sim, &crowd.members[i].act);
