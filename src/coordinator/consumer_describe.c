@@ -8,31 +8,27 @@ enum { MEMBER_TYPE_CLASSIC = 0, MEMBER_TYPE_CONSUMER = 1 };
 static enum err fill_topics(struct arena *arena, const struct step *step, const struct partition_set *set,
                             struct consumer_group_describe_response_assignment *to)
 {
-    uint32_t count = 0;
+    struct partition_run run;
+    uint32_t at = 0;
 
-    for (uint32_t from = 0; from < set->count; from = partition_set_run(set, from))
-        count++;
-    to->topic_partitions = arena_array(arena, count, sizeof(*to->topic_partitions));
+    to->topic_partitions = arena_array(arena, partition_set_topics(set), sizeof(*to->topic_partitions));
     if (to->topic_partitions == NULL)
         return ERR_NOMEM;
-    for (uint32_t from = 0, end = 0; from < set->count; from = end) {
+    while (partition_set_next(set, &at, &run)) {
         struct consumer_group_describe_response_topic_partitions *topic =
             &to->topic_partitions[to->topic_partitions_count];
         struct group_topic about = {0};
         enum err err = ERR_OK;
 
-        end = partition_set_run(set, from);
-        if (!step->topics->by_id(step->topics, set->items[from].topic, &about))
+        if (!step->topics->by_id(step->topics, run.topic, &about))
             continue;
         consumer_group_describe_response_topic_partitions_init(topic);
         topic->topic_id = about.id;
-        topic->partitions_count = end - from;
-        topic->partitions = arena_array(arena, end - from, sizeof(*topic->partitions));
+        topic->partitions_count = run.count;
+        topic->partitions = partition_run_numbers(&run, arena);
         err = arena_copy(arena, about.name, &topic->topic_name);
         if (topic->partitions == NULL || err != ERR_OK)
             return ERR_NOMEM;
-        for (uint32_t i = from; i < end; i++)
-            topic->partitions[i - from] = set->items[i].partition;
         to->topic_partitions_count++;
     }
     return ERR_OK;

@@ -65,32 +65,28 @@ enum err consumer_encode_assignment(const struct consumer_member *member, const 
     uint8_t *to = NULL;
     size_t size = 0;
     int16_t version = 0;
-    uint32_t count = 0;
+    struct partition_run run;
+    uint32_t from = 0;
 
     if (classic->supported_protocols_count > 0)
         version = embedded_assignment_version(classic->supported_protocols[0].metadata);
-    for (uint32_t from = 0; from < set->count; from = partition_set_run(set, from))
-        count++;
     consumer_protocol_assignment_init(&assignment);
-    assignment.assigned_partitions = arena_array(arena, count, sizeof(*assignment.assigned_partitions));
+    assignment.assigned_partitions =
+        arena_array(arena, partition_set_topics(set), sizeof(*assignment.assigned_partitions));
     if (assignment.assigned_partitions == NULL)
         return ERR_NOMEM;
-    for (uint32_t from = 0, end = 0; from < set->count; from = end) {
+    while (partition_set_next(set, &from, &run)) {
+        struct consumer_protocol_assignment_topic_partition *topic =
+            &assignment.assigned_partitions[assignment.assigned_partitions_count];
         struct group_topic about = {0};
-        uint32_t at = assignment.assigned_partitions_count;
-        int32_t *partitions = NULL;
 
-        end = partition_set_run(set, from);
-        if (!step->topics->by_id(step->topics, set->items[from].topic, &about))
+        if (!step->topics->by_id(step->topics, run.topic, &about))
             continue;
-        partitions = arena_array(arena, end - from, sizeof(*partitions));
-        if (partitions == NULL)
+        topic->topic = about.name;
+        topic->partitions_count = run.count;
+        topic->partitions = partition_run_numbers(&run, arena);
+        if (topic->partitions == NULL)
             return ERR_NOMEM;
-        for (uint32_t i = from; i < end; i++)
-            partitions[i - from] = set->items[i].partition;
-        assignment.assigned_partitions[at].topic = about.name;
-        assignment.assigned_partitions[at].partitions = partitions;
-        assignment.assigned_partitions[at].partitions_count = end - from;
         assignment.assigned_partitions_count++;
     }
     size = EMBEDDED_VERSION_BYTES + wire_size_total(consumer_protocol_assignment_size(version, &assignment));

@@ -292,27 +292,24 @@ static enum err fill_assignment(struct arena *arena, const struct partition_set 
                                 struct consumer_group_heartbeat_response *response)
 {
     struct consumer_group_heartbeat_response_assignment *assignment = arena_alloc(arena, sizeof(*assignment));
+    struct partition_run run;
     uint32_t at = 0;
 
     if (assignment == NULL)
         return ERR_NOMEM;
-    for (uint32_t from = 0; from < assigned->count; from = partition_set_run(assigned, from))
-        assignment->topic_partitions_count++;
     assignment->topic_partitions =
-        arena_array(arena, assignment->topic_partitions_count, sizeof(*assignment->topic_partitions));
+        arena_array(arena, partition_set_topics(assigned), sizeof(*assignment->topic_partitions));
     if (assignment->topic_partitions == NULL)
         return ERR_NOMEM;
-    for (uint32_t from = 0, to = 0; from < assigned->count; from = to, at++) {
-        struct consumer_group_heartbeat_response_topic_partitions *topic = &assignment->topic_partitions[at];
+    while (partition_set_next(assigned, &at, &run)) {
+        struct consumer_group_heartbeat_response_topic_partitions *topic =
+            &assignment->topic_partitions[assignment->topic_partitions_count++];
 
-        to = partition_set_run(assigned, from);
-        topic->topic_id = assigned->items[from].topic;
-        topic->partitions_count = to - from;
-        topic->partitions = arena_array(arena, to - from, sizeof(*topic->partitions));
+        topic->topic_id = run.topic;
+        topic->partitions_count = run.count;
+        topic->partitions = partition_run_numbers(&run, arena);
         if (topic->partitions == NULL)
             return ERR_NOMEM;
-        for (uint32_t i = from; i < to; i++)
-            topic->partitions[i - from] = assigned->items[i].partition;
     }
     response->assignment = assignment;
     return ERR_OK;

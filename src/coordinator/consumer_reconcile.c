@@ -39,15 +39,14 @@ static bool subscribes_id(const struct consumer_member *member, const struct ste
 /* The target without topics that it does not subscribe to any more. */
 static enum err wanted(const struct consumer_member *member, const struct step *step, struct partition_set *target)
 {
-    const struct partition_set *all = &member->target;
+    struct partition_run run;
+    uint32_t at = 0;
 
-    for (uint32_t from = 0, to = 0; from < all->count; from = to) {
-        to = partition_set_run(all, from);
-        if (!subscribes_id(member, step, all->items[from].topic))
+    while (partition_set_next(&member->target, &at, &run)) {
+        if (!subscribes_id(member, step, run.topic))
             continue;
-        for (uint32_t i = from; i < to; i++) {
-            enum err err =
-                partition_set_add(target, all->items[i].topic, all->items[i].partition, member->consumer->target_epoch);
+        for (uint32_t i = 0; i < run.count; i++) {
+            enum err err = partition_set_add(target, run.topic, run.items[i].partition, member->consumer->target_epoch);
 
             if (err != ERR_OK)
                 return err;
@@ -63,15 +62,35 @@ static bool is_held(const struct consumer_member *member, const struct partition
            partition_set_find(&member->revoking, item->topic, item->partition) == NULL;
 }
 
-/* Partitions of the topic whose run begins at from that the member has already. */
-static uint32_t kept_of_topic(const struct consumer_member *member, const struct partition_set *target, uint32_t from)
+static bool has(const struct consumer_member *member, const struct partition_item *item)
 {
-    uint32_t end = partition_set_run(target, from);
-    uint32_t count = 0;
+    return partition_set_find(&member->assigned, item->topic, item->partition) != NULL;
+}
 
-    for (uint32_t i = from; i < end; i++)
-        count += partition_set_find(&member->assigned, target->items[i].topic, target->items[i].partition) != NULL;
-    return count;
+/* Of one topic's part of the target what is free, as far as there is room for it; the rest it waits for. */
+static enum err take_free(const struct consumer_member *member, const struct partition_run *run, size_t *room,
+                          bool *waits, struct partition_set *assigned)
+{
+    uint32_t of_topic = 0; /* that it keeps and takes */
+    enum err err = ERR_OK;
+
+    for (uint32_t i = 0; i < run->count; i++)
+        of_topic += has(member, &run->items[i]);
+    for (uint32_t i = 0; err == ERR_OK && i < run->count; i++) {
+        const struct partition_item *item = &run->items[i];
+        size_t bytes = consumer_taken_bytes(of_topic);
+
+        if (has(member, item))
+            continue;
+        if (is_held(member, item) || bytes > *room) {
+            *waits = true;
+            continue;
+        }
+        *room -= bytes;
+        of_topic++;
+        err = partition_set_add(assigned, item->topic, item->partition, item->epoch);
+    }
+    return err;
 }
 
 /* As groups.md 3.5, compute(epoch): gives back what is not in the target first; then takes what is free, as far as its
@@ -83,7 +102,8 @@ static enum err approach(const struct consumer_member *member, const struct step
 {
     struct partition_set target = {0};
     struct partition_set revoke = {0};
-    uint32_t of_topic = 0; /* that it keeps and takes */
+    struct partition_run run;
+    uint32_t at = 0;
     size_t room = 0;
     bool waits = false;
     enum err err = wanted(member, step, &target);
@@ -104,23 +124,8 @@ static enum err approach(const struct consumer_member *member, const struct step
         goto out;
     }
     room = consumer_current_room(member, step, &next->assigned);
-    for (uint32_t i = 0; err == ERR_OK && i < target.count; i++) {
-        const struct partition_item *item = &target.items[i];
-        size_t bytes = 0;
-
-        if (i == 0 || !uuid_equal(target.items[i - 1].topic, item->topic))
-            of_topic = kept_of_topic(member, &target, i);
-        bytes = consumer_taken_bytes(of_topic);
-        if (partition_set_find(&member->assigned, item->topic, item->partition) != NULL)
-            continue;
-        if (is_held(member, item) || bytes > room) {
-            waits = true;
-            continue;
-        }
-        room -= bytes;
-        of_topic++;
-        err = partition_set_add(&next->assigned, item->topic, item->partition, item->epoch);
-    }
+    while (err == ERR_OK && partition_set_next(&target, &at, &run))
+        err = take_free(member, &run, &room, &waits, &next->assigned);
     partition_set_sort(&next->assigned);
     next->epoch = member->consumer->target_epoch;
     next->state = waits ? MEMBER_UNRELEASED : MEMBER_STABLE;
@@ -191,29 +196,25 @@ static enum err add_topics(struct arena *arena, const struct partition_set *set,
                            struct consumer_group_current_member_assignment_value_topic_partitions **topics,
                            uint32_t *count)
 {
+    struct partition_run run;
     uint32_t at = 0;
 
     *count = 0;
-    for (uint32_t from = 0; from < set->count; from = partition_set_run(set, from))
-        (*count)++;
-    *topics = arena_array(arena, *count, sizeof(**topics));
+    *topics = arena_array(arena, partition_set_topics(set), sizeof(**topics));
     if (*topics == NULL)
         return ERR_NOMEM;
-    for (uint32_t from = 0, to = 0; from < set->count; from = to, at++) {
-        struct consumer_group_current_member_assignment_value_topic_partitions *topic = &(*topics)[at];
+    while (partition_set_next(set, &at, &run)) {
+        struct consumer_group_current_member_assignment_value_topic_partitions *topic = &(*topics)[(*count)++];
 
-        to = partition_set_run(set, from);
-        topic->topic_id = set->items[from].topic;
-        topic->partitions_count = to - from;
-        topic->assignment_epochs_count = to - from;
-        topic->partitions = arena_array(arena, to - from, sizeof(*topic->partitions));
-        topic->assignment_epochs = arena_array(arena, to - from, sizeof(*topic->assignment_epochs));
+        topic->topic_id = run.topic;
+        topic->partitions_count = run.count;
+        topic->partitions = partition_run_numbers(&run, arena);
+        topic->assignment_epochs_count = run.count;
+        topic->assignment_epochs = arena_array(arena, run.count, sizeof(*topic->assignment_epochs));
         if (topic->partitions == NULL || topic->assignment_epochs == NULL)
             return ERR_NOMEM;
-        for (uint32_t i = from; i < to; i++) {
-            topic->partitions[i - from] = set->items[i].partition;
-            topic->assignment_epochs[i - from] = set->items[i].epoch;
-        }
+        for (uint32_t i = 0; i < run.count; i++)
+            topic->assignment_epochs[i] = run.items[i].epoch;
     }
     return ERR_OK;
 }

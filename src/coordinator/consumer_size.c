@@ -21,11 +21,8 @@ size_t consumer_about_bytes(const struct consumer_group *consumer, struct bytes 
 
 size_t consumer_set_bytes(const struct partition_set *set, bool epochs)
 {
-    size_t bytes = 0;
-
-    for (uint32_t from = 0; from < set->count; from = partition_set_run(set, from))
-        bytes += RUN_BYTES;
-    return bytes + (size_t)set->count * (epochs ? 2 * PARTITION_BYTES : PARTITION_BYTES);
+    return (size_t)partition_set_topics(set) * RUN_BYTES +
+           (size_t)set->count * (epochs ? 2 * PARTITION_BYTES : PARTITION_BYTES);
 }
 
 /* Of a member's record, which names it and its group, without its lists. */
@@ -45,12 +42,12 @@ size_t consumer_current_room(const struct consumer_member *member, const struct 
 {
     size_t bytes = named_bytes(member) + consumer_set_bytes(kept, true);
     size_t room = step_room(step);
+    struct partition_run run;
+    uint32_t at = 0;
 
     /* A later target may leave it some partitions of a topic and have it give back others: then there are two runs. */
-    for (uint32_t from = 0, end = 0; from < kept->count; from = end) {
-        end = partition_set_run(kept, from);
-        bytes += end - from > 1 ? RUN_BYTES : 0;
-    }
+    while (partition_set_next(kept, &at, &run))
+        bytes += run.count > 1 ? RUN_BYTES : 0;
     return bytes > room ? 0 : room - bytes;
 }
 
@@ -150,11 +147,13 @@ size_t consumer_gone_bytes(const struct consumer_group *consumer, struct consume
 static size_t assignment_bytes(const struct partition_set *set, const struct step *step)
 {
     size_t bytes = (size_t)set->count * PARTITION_BYTES;
+    struct partition_run run;
+    uint32_t at = 0;
 
-    for (uint32_t from = 0; from < set->count; from = partition_set_run(set, from)) {
+    while (partition_set_next(set, &at, &run)) {
         struct group_topic topic = {0};
 
-        if (step->topics->by_id(step->topics, set->items[from].topic, &topic))
+        if (step->topics->by_id(step->topics, run.topic, &topic))
             bytes += NAMED_RUN_BYTES + topic.name.size;
     }
     return bytes;

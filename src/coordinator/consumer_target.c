@@ -48,26 +48,24 @@ enum err consumer_write_target(struct consumer_group *consumer, struct step *ste
     struct consumer_group_target_assignment_member_key key = {.group_id = consumer->group->id, .member_id = member_id};
     struct consumer_group_target_assignment_member_value value;
     struct arena arena;
+    struct partition_run run;
     uint32_t at = 0;
     enum err err = ERR_NOMEM;
 
     arena_init(&arena, CONSUMER_RECORD_BYTES_MAX);
     consumer_group_target_assignment_member_value_init(&value);
-    for (uint32_t from = 0; from < target->count; from = partition_set_run(target, from))
-        value.topic_partitions_count++;
-    value.topic_partitions = arena_array(&arena, value.topic_partitions_count, sizeof(*value.topic_partitions));
+    value.topic_partitions = arena_array(&arena, partition_set_topics(target), sizeof(*value.topic_partitions));
     if (value.topic_partitions == NULL)
         goto out;
-    for (uint32_t from = 0, to = 0; from < target->count; from = to, at++) {
-        to = partition_set_run(target, from);
-        value.topic_partitions[at].topic_id = target->items[from].topic;
-        value.topic_partitions[at].partitions_count = to - from;
-        value.topic_partitions[at].partitions =
-            arena_array(&arena, to - from, sizeof(*value.topic_partitions[at].partitions));
-        if (value.topic_partitions[at].partitions == NULL)
+    while (partition_set_next(target, &at, &run)) {
+        struct consumer_group_target_assignment_member_value_topic_partition *topic =
+            &value.topic_partitions[value.topic_partitions_count++];
+
+        topic->topic_id = run.topic;
+        topic->partitions_count = run.count;
+        topic->partitions = partition_run_numbers(&run, &arena);
+        if (topic->partitions == NULL)
             goto out;
-        for (uint32_t i = from; i < to; i++)
-            value.topic_partitions[at].partitions[i - from] = target->items[i].partition;
     }
     err = step_write(step, &consumer_group_target_assignment_member_key_message, &key,
                      &consumer_group_target_assignment_member_value_message, 0, &value);
@@ -223,18 +221,18 @@ static void plan_before(struct plan *plan)
     for (uint32_t i = 0; i < plan->first[plan->topic_count]; i++)
         plan->before[i] = ASSIGN_NOBODY;
     for (uint32_t i = 0; i < plan->member_count; i++) {
-        const struct partition_set *target = &plan->members[i]->target;
+        struct partition_run run;
+        uint32_t at = 0;
 
-        for (uint32_t from = 0, to = 0; from < target->count; from = to) {
-            struct group_topic key = {.id = target->items[from].topic};
+        while (partition_set_next(&plan->members[i]->target, &at, &run)) {
+            struct group_topic key = {.id = run.topic};
             const struct group_topic *topic = plan->topic_count == 0 ? NULL
                                                                      : bsearch(&key, plan->topics, plan->topic_count,
                                                                                sizeof(*plan->topics), compare_topics);
 
-            to = partition_set_run(target, from);
-            for (uint32_t j = from; j < to && topic != NULL; j++)
-                if ((uint32_t)target->items[j].partition < topic->partition_count)
-                    plan->before[plan->first[topic - plan->topics] + (uint32_t)target->items[j].partition] = i;
+            for (uint32_t j = 0; j < run.count && topic != NULL; j++)
+                if ((uint32_t)run.items[j].partition < topic->partition_count)
+                    plan->before[plan->first[topic - plan->topics] + (uint32_t)run.items[j].partition] = i;
         }
     }
 }

@@ -86,11 +86,34 @@ bool partition_set_equal(const struct partition_set *a, const struct partition_s
     return true;
 }
 
-uint32_t partition_set_run(const struct partition_set *set, uint32_t from)
+bool partition_set_next(const struct partition_set *set, uint32_t *at, struct partition_run *run)
 {
-    uint32_t to = from;
+    uint32_t from = *at;
 
-    while (to < set->count && uuid_equal(set->items[to].topic, set->items[from].topic))
-        to++;
-    return to;
+    while (*at < set->count && uuid_equal(set->items[*at].topic, set->items[from].topic))
+        (*at)++;
+    if (*at == from)
+        return false;
+    *run = (struct partition_run){.topic = set->items[from].topic, .items = &set->items[from], .count = *at - from};
+    return true;
+}
+
+uint32_t partition_set_topics(const struct partition_set *set)
+{
+    struct partition_run run;
+    uint32_t at = 0;
+    uint32_t count = 0;
+
+    while (partition_set_next(set, &at, &run))
+        count++;
+    return count;
+}
+
+int32_t *partition_run_numbers(const struct partition_run *run, struct arena *arena)
+{
+    int32_t *numbers = arena_array(arena, run->count, sizeof(*numbers));
+
+    for (uint32_t i = 0; numbers != NULL && i < run->count; i++)
+        numbers[i] = run->items[i].partition;
+    return numbers;
 }

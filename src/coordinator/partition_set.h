@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/uuid.h"
 
@@ -24,6 +25,13 @@ struct partition_set {
     uint32_t room;
 };
 
+/* Those of one topic. Borrowed from the set. */
+struct partition_run {
+    struct uuid topic;
+    const struct partition_item *items;
+    uint32_t count;
+};
+
 void partition_set_deinit(struct partition_set *set);
 /* Takes what is in from, which is empty then. */
 void partition_set_move(struct partition_set *to, struct partition_set *from);
@@ -37,7 +45,10 @@ void partition_set_sort(struct partition_set *set);
 const struct partition_item *partition_set_find(const struct partition_set *set, struct uuid topic, int32_t partition);
 /* With epochs: whether these are the same too. */
 bool partition_set_equal(const struct partition_set *a, const struct partition_set *b, bool epochs);
-/* The end of the run of one topic's partitions that begins at `from`. */
-uint32_t partition_set_run(const struct partition_set *set, uint32_t from);
+/* Of a sorted set one topic after the other: `at` begins as 0, and is the callee's. False: there is none any more. */
+bool partition_set_next(const struct partition_set *set, uint32_t *at, struct partition_run *run);
+uint32_t partition_set_topics(const struct partition_set *set); /* how many there are */
+/* The partitions alone, as messages list them. NULL: no memory. */
+int32_t *partition_run_numbers(const struct partition_run *run, struct arena *arena) MUST_CHECK;
 
 #endif

@@ -1,5 +1,5 @@
 /* Rule: a set is sorted by topic and partition, each once, whatever came in which order; what is looked for is found or
- * not there; a copy is one's own. Held against a table of what is in. */
+ * not there; a copy is one's own; it is walked topic by topic. Held against a table of what is in. */
 #include <check.h>
 
 #include "base/mem.h"
@@ -19,7 +19,11 @@ static uint32_t next(uint32_t bound)
 
 static void check_set(const struct partition_set *set, bool in[TOPICS][PARTITIONS], uint32_t count)
 {
+    struct arena arena;
+    struct partition_run run;
     uint32_t seen = 0;
+    uint32_t topics = 0;
+    uint32_t at = 0;
 
     ck_assert_uint_eq(set->count, count);
     for (uint8_t topic = 0; topic < TOPICS; topic++)
@@ -32,12 +36,21 @@ static void check_set(const struct partition_set *set, bool in[TOPICS][PARTITION
             ck_assert_ptr_eq(item, &set->items[seen++]); /* in order */
             ck_assert_int_eq(item->epoch, topic * PARTITIONS + i);
         }
-    for (uint32_t from = 0; from < set->count; from = partition_set_run(set, from)) {
-        uint32_t to = partition_set_run(set, from);
+    arena_init(&arena, SIZE_MAX);
+    for (seen = 0; partition_set_next(set, &at, &run); topics++) {
+        const int32_t *numbers = partition_run_numbers(&run, &arena);
 
-        ck_assert_uint_gt(to, from);
-        ck_assert(to == set->count || !uuid_equal(set->items[from].topic, set->items[to].topic));
+        ck_assert_uint_gt(run.count, 0);
+        ck_assert(seen == 0 || !uuid_equal(run.topic, set->items[seen - 1].topic));
+        for (uint32_t i = 0; i < run.count; i++, seen++) {
+            ck_assert_ptr_eq(&run.items[i], &set->items[seen]);
+            ck_assert(uuid_equal(run.topic, set->items[seen].topic));
+            ck_assert_int_eq(numbers[i], set->items[seen].partition);
+        }
     }
+    arena_deinit(&arena);
+    ck_assert_uint_eq(seen, count);
+    ck_assert_uint_eq(topics, partition_set_topics(set));
 }
 
 START_TEST(whatever_the_order)
@@ -85,10 +98,13 @@ START_TEST(empty_ones)
 {
     struct partition_set set = {0};
     struct partition_set copy = {0};
+    struct partition_run run;
+    uint32_t at = 0;
 
     partition_set_sort(&set);
     ck_assert_ptr_null(partition_set_find(&set, test_uuid(1), 0));
-    ck_assert_uint_eq(partition_set_run(&set, 0), 0);
+    ck_assert(!partition_set_next(&set, &at, &run));
+    ck_assert_uint_eq(partition_set_topics(&set), 0);
     ck_assert_int_eq(partition_set_copy(&copy, &set), ERR_OK);
     ck_assert(partition_set_equal(&set, &copy, true));
     partition_set_move(&copy, &set);
