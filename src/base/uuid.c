@@ -12,6 +12,29 @@ struct uuid uuid_from_random(const uint8_t random[UUID_BYTES])
     return id;
 }
 
+struct uuid uuid_random(struct rng *rng)
+{
+    uint8_t random[UUID_BYTES];
+
+    rng_fill(rng, random, sizeof(random));
+    return uuid_from_random(random);
+}
+
+struct uuid_hex uuid_format_hex(struct uuid id)
+{
+    static const char hex[] = "0123456789abcdef";
+    struct uuid_hex out = {{0}};
+    unsigned chars = 0;
+
+    for (unsigned i = 0; i < UUID_BYTES; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            out.text[chars++] = '-';
+        out.text[chars++] = hex[id.bytes[i] >> 4];
+        out.text[chars++] = hex[id.bytes[i] & 15];
+    }
+    return out;
+}
+
 struct uuid_text uuid_format(struct uuid id)
 {
     struct uuid_text out = {{0}};

@@ -10,8 +10,9 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
+#include "base/rng.h"
 
-enum { UUID_BYTES = 16, UUID_TEXT_CHARS = 22 };
+enum { UUID_BYTES = 16, UUID_TEXT_CHARS = 22, UUID_HEX_CHARS = 36 };
 
 struct uuid {
     uint8_t bytes[UUID_BYTES];
@@ -19,6 +20,10 @@ struct uuid {
 
 struct uuid_text {
     char text[UUID_TEXT_CHARS + 1];
+};
+
+struct uuid_hex {
+    char text[UUID_HEX_CHARS + 1];
 };
 
 static inline bool uuid_equal(struct uuid a, struct uuid b)
@@ -34,8 +39,12 @@ static inline bool uuid_is_zero(struct uuid id)
 /* A random (type 4) id from 16 random bytes. Kafka's reserved ids cannot come out: they lack the version
  * bits. */
 struct uuid uuid_from_random(const uint8_t random[UUID_BYTES]);
+/* The same from 16 bytes of rng. */
+struct uuid uuid_random(struct rng *rng);
 /* Printable form, by value: printf("%s", uuid_format(id).text). */
 struct uuid_text uuid_format(struct uuid id);
+/* As Java and RFC 4122 print it: "6c84fb90-12c4-11e1-840d-7b25c5ee775a". */
+struct uuid_hex uuid_format_hex(struct uuid id);
 /* ERR_USAGE when it is not 22 characters of URL-safe base64. */
 MUST_CHECK enum err uuid_parse(struct bytes text, struct uuid *id);
 

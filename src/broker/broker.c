@@ -400,7 +400,6 @@ enum err broker_new(const struct broker_env *env, const struct config *config, s
                     char message[BROKER_MESSAGE_CHARS])
 {
     struct broker *broker = mem_calloc(1, sizeof(*broker));
-    uint8_t random[UUID_BYTES];
     enum err err = ERR_NOMEM;
 
     message[0] = '\0';
@@ -424,8 +423,7 @@ enum err broker_new(const struct broker_env *env, const struct config *config, s
                                .node_id = broker->node_id,
                                .room = "broker",
                                .level = (int)env->log_level};
-    rng_fill(env->rng, random, sizeof(random));
-    broker->incarnation = uuid_from_random(random);
+    broker->incarnation = uuid_random(env->rng);
     arena_init(&broker->sequence_arena, BROKER_SEQUENCE_BYTES_MAX);
     arena_init(&broker->offline.arena, BROKER_SEQUENCE_BYTES_MAX);
     map_init(&broker->stored, rng_u64(env->rng), BROKER_STORED_MAX);

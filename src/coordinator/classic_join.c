@@ -4,7 +4,7 @@
 #include "coordinator/group_versions.h"
 #include "protocol/gen/join_group.h"
 
-enum { ID_SUFFIX_BYTES = 1 + 36 }; /* as Java prints it */
+enum { ID_SUFFIX_BYTES = 1 + UUID_HEX_CHARS };
 
 /* ---- answers ---- */
 
@@ -211,17 +211,10 @@ static struct bytes make_member_id(struct step *step, struct group_op *op)
 {
     const struct join_group_request *in = op->request;
     struct bytes prefix = in->group_instance_id.data != NULL ? in->group_instance_id : op->client_id;
-    uint8_t random[UUID_BYTES];
-    struct uuid id;
-    const uint8_t *b = id.bytes;
 
     if (prefix.size > WIRE_STRING_BYTES_MAX - ID_SUFFIX_BYTES)
         prefix.size = WIRE_STRING_BYTES_MAX - ID_SUFFIX_BYTES;
-    rng_fill(step->rng, random, sizeof(random));
-    id = uuid_from_random(random);
-    return arena_printf(op->arena, "%.*s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-                        BYTES_PRINTF(prefix), b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11],
-                        b[12], b[13], b[14], b[15]);
+    return arena_printf(op->arena, "%.*s-%s", BYTES_PRINTF(prefix), uuid_format_hex(uuid_random(step->rng)).text);
 }
 
 /* A static member is back under a new id: whoever still uses the old one is fenced (KIP-345). */

@@ -76,16 +76,6 @@ static bool is_supported(const struct consumer_group *consumer, const struct joi
     return false;
 }
 
-static enum err new_member_id(struct join *join)
-{
-    struct consumer_subscriber *who = &join->who;
-    uint8_t random[UUID_BYTES];
-
-    rng_fill(who->step->rng, random, sizeof(random));
-    who->member_id = arena_printf(who->op->arena, "%s", uuid_format(uuid_from_random(random)).text);
-    return who->member_id.data == NULL ? ERR_NOMEM : ERR_OK;
-}
-
 /* What is too much is refused before it is sorted, or anything is written. */
 static enum err read_subscription(struct join *join)
 {
@@ -126,11 +116,9 @@ static enum err check_join(struct join *join)
     join->is_unknown = request->member_id.size == 0;
     who->member_id = request->member_id;
     who->instance_id = instance_id;
-    if (join->is_unknown) {
-        err = new_member_id(join);
-        if (err != ERR_OK)
-            return err;
-    }
+    err = consumer_subscriber_name(who);
+    if (err != ERR_OK)
+        return err;
     if (consumer_subscriber_is_too_many(who))
         return ERR_GROUP_MAX_SIZE_REACHED;
     if (!is_supported(who->consumer, request))

@@ -341,17 +341,6 @@ static enum err go(struct beat *beat)
     return err == ERR_OK ? answer(beat) : err;
 }
 
-/* A new name for a member that has none, in the form of Kafka's ids. */
-static struct bytes new_member_id(struct step *step, struct arena *arena)
-{
-    uint8_t random[UUID_BYTES];
-    struct uuid id = {{0}};
-
-    rng_fill(step->rng, random, sizeof(random));
-    id = uuid_from_random(random);
-    return arena_printf(arena, "%s", uuid_format(id).text);
-}
-
 /* Everything that may be refused is, before the first record is written. True: it was answered. */
 static bool refuse_any(struct beat *beat, enum err *err)
 {
@@ -359,12 +348,9 @@ static bool refuse_any(struct beat *beat, enum err *err)
 
     if (refuse_group(beat) || refuse_full(beat))
         return true;
-    if (who->member_id.size == 0)
-        who->member_id = new_member_id(who->step, who->op->arena);
-    if (who->member_id.data == NULL) {
-        *err = ERR_NOMEM;
+    *err = consumer_subscriber_name(who);
+    if (*err != ERR_OK)
         return false;
-    }
     if (refuse_member(beat) || refuse_state(beat) || refuse_names(beat))
         return true;
     *err = consumer_request_owned(beat->request, &who->owned);

@@ -216,6 +216,8 @@ struct consumer_subscriber {
 void consumer_subscriber_init(struct consumer_subscriber *who, struct groups *groups, struct step *step,
                               struct group_op *op);
 void consumer_subscriber_deinit(struct consumer_subscriber *who);
+/* Gives it a member id, in the form of Kafka's ids, where it has none. ERR_NOMEM. */
+MUST_CHECK enum err consumer_subscriber_name(struct consumer_subscriber *who);
 /* Whether the group, which there is, has all members that it may, and not this one. */
 bool consumer_subscriber_is_too_many(const struct consumer_subscriber *who);
 /* about, and expression_before, of who it is and what it says. */

@@ -37,6 +37,13 @@ static const struct consumer_member *known(const struct consumer_subscriber *who
     return who->member != NULL ? who->member : who->replaced;
 }
 
+enum err consumer_subscriber_name(struct consumer_subscriber *who)
+{
+    if (who->member_id.size == 0)
+        who->member_id = arena_printf(who->op->arena, "%s", uuid_format(uuid_random(who->step->rng)).text);
+    return who->member_id.data == NULL ? ERR_NOMEM : ERR_OK;
+}
+
 bool consumer_subscriber_is_too_many(const struct consumer_subscriber *who)
 {
     const struct consumer_group *consumer = who->consumer;

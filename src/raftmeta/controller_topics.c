@@ -266,15 +266,13 @@ static enum err make_placed(struct step *step, struct create_topic *topic)
 
 static enum err create_one(struct step *step, struct create_topic *topic)
 {
-    uint8_t random[UUID_BYTES];
     uint32_t before = step->count;
     enum err err = ERR_OK;
 
     if (!check_name(step, topic) || !check_configs(step, topic) || !check_counts(topic))
         return ERR_OK;
     do { /* Kafka's generated ids never begin with '-', so that they can stand on a command line */
-        rng_fill(step->controller->rng, random, sizeof(random));
-        topic->id = uuid_from_random(random);
+        topic->id = uuid_random(step->controller->rng);
     } while (uuid_format(topic->id).text[0] == '-' || image_topic_by_id(step->image, topic->id) != NULL);
     err = topic->assignment_count > 0 ? make_assigned(step, topic) : make_placed(step, topic);
     if (topic->err != ERR_OK) {

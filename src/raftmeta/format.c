@@ -36,12 +36,10 @@ static const char *path_of(const struct formatter *formatter, uint32_t dir)
 
 static struct uuid new_directory_id(struct rng *rng)
 {
-    uint8_t random[UUID_BYTES];
     struct uuid id;
 
     do { /* Kafka's generated ids never begin with '-' */
-        rng_fill(rng, random, sizeof(random));
-        id = uuid_from_random(random);
+        id = uuid_random(rng);
     } while (uuid_format(id).text[0] == '-');
     return id;
 }

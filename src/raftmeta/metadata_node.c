@@ -245,7 +245,6 @@ struct metadata_node *metadata_node_new(const struct metadata_node_options *opti
 {
     struct metadata_node *node = mem_calloc(1, sizeof(*node));
     struct batch_spec spec;
-    uint8_t random[UUID_BYTES];
 
     if (node == NULL)
         return NULL;
@@ -267,8 +266,7 @@ struct metadata_node *metadata_node_new(const struct metadata_node_options *opti
                                          .image_offset = IMAGE_OFFSET_NONE,
                                          .applied = node_applied,
                                          .context = node};
-    rng_fill(options->rng, random, sizeof(random));
-    node->incarnation = uuid_from_random(random);
+    node->incarnation = uuid_random(options->rng);
     batch_spec_init(&spec);
     batch_builder_init(&node->builder, &spec);
     arena_init(&node->scratch, METADATA_RECORD_ARENA_BYTES_MAX);
