@@ -49,6 +49,12 @@ static inline int bytes_compare(struct bytes a, struct bytes b)
     return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
 }
 
+/* The same for qsort and bsearch over an array of struct bytes. */
+static inline int bytes_compare_elements(const void *a, const void *b)
+{
+    return bytes_compare(*(const struct bytes *)a, *(const struct bytes *)b);
+}
+
 /* ASCII's, with tabs and line ends. */
 static inline bool byte_is_space(uint8_t byte)
 {

@@ -86,18 +86,13 @@ enum err consumer_about_copy(const struct consumer_group_member_metadata_value *
     return message_read(type, &reader, arena, 0, to);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return bytes_compare(*(const struct bytes *)a, *(const struct bytes *)b);
-}
-
 void consumer_names_sort(struct consumer_group_member_metadata_value *about)
 {
     struct bytes *names = about->subscribed_topic_names;
     uint32_t kept = 0;
 
     if (about->subscribed_topic_names_count > 1)
-        qsort(names, about->subscribed_topic_names_count, sizeof(*names), compare_names);
+        qsort(names, about->subscribed_topic_names_count, sizeof(*names), bytes_compare_elements);
     for (uint32_t i = 0; i < about->subscribed_topic_names_count; i++)
         if (kept == 0 || !bytes_equal(names[kept - 1], names[i]))
             names[kept++] = names[i];
@@ -106,7 +101,7 @@ void consumer_names_sort(struct consumer_group_member_metadata_value *about)
 
 static bool has_name(const struct bytes *names, uint32_t count, struct bytes name)
 {
-    return count > 0 && bsearch(&name, names, count, sizeof(*names), compare_names) != NULL;
+    return count > 0 && bsearch(&name, names, count, sizeof(*names), bytes_compare_elements) != NULL;
 }
 
 bool consumer_member_subscribes(const struct consumer_member *member, struct bytes topic)

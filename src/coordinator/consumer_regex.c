@@ -169,15 +169,10 @@ static enum err write_all(struct consumer_group *consumer, struct step *step, st
     return err;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return bytes_compare(*(const struct bytes *)a, *(const struct bytes *)b);
-}
-
 static bool is_denied(const struct regex_task *task, struct bytes topic)
 {
     return task->denied_count > 0 &&
-           bsearch(&topic, task->denied, task->denied_count, sizeof(*task->denied), compare_names) != NULL;
+           bsearch(&topic, task->denied, task->denied_count, sizeof(*task->denied), bytes_compare_elements) != NULL;
 }
 
 /* op NULL: by what was denied when it began. */

@@ -232,11 +232,6 @@ static void forget_expression(struct replay *replay)
     consumer_expression_settle(consumer, expression);
 }
 
-static int compare_topics(const void *a, const void *b)
-{
-    return bytes_compare(*(const struct bytes *)a, *(const struct bytes *)b);
-}
-
 static enum err apply_expression(struct replay *replay)
 {
     const struct consumer_group_regular_expression_value *read = &replay->value.expression;
@@ -247,7 +242,7 @@ static enum err apply_expression(struct replay *replay)
     if (err != ERR_OK)
         return err;
     if (read->topics_count > 0)
-        qsort(read->topics, read->topics_count, sizeof(*read->topics), compare_topics);
+        qsort(read->topics, read->topics_count, sizeof(*read->topics), bytes_compare_elements);
     if (expression->resolved)
         consumer_names_remove(consumer, expression->topics, expression->topic_count);
     keep_arena(replay, &expression->arena);
