@@ -43,13 +43,10 @@ static const struct config_session sessions[] = {
      CONFIG_OF_GROUP_STREAMS_HEARTBEAT_INTERVAL_MS, CONFIG_GROUP_STREAMS_HEARTBEAT_INTERVAL_MS},
 };
 
-/* By these names, or by those of Apache Kafka's classes, which is how it was written for 4.0. */
-static const struct {
-    const char *name, *class_name;
-    enum group_assignor assignor;
-} assignors[] = {
-    {"uniform", "org.apache.kafka.coordinator.group.assignor.UniformAssignor", ASSIGNOR_UNIFORM},
-    {"range", "org.apache.kafka.coordinator.group.assignor.RangeAssignor", ASSIGNOR_RANGE},
+/* Apache Kafka's classes, by whose names they were written for 4.0. */
+static const char *const assignor_classes[ASSIGNOR_COUNT] = {
+    [ASSIGNOR_UNIFORM] = "org.apache.kafka.coordinator.group.assignor.UniformAssignor",
+    [ASSIGNOR_RANGE] = "org.apache.kafka.coordinator.group.assignor.RangeAssignor",
 };
 
 const struct config_bound *config_groups_bound(size_t n)
@@ -101,6 +98,16 @@ static bool outlives_a_heartbeat(const struct config *config, const struct confi
     return false;
 }
 
+static bool find_assignor(struct bytes name, enum group_assignor *assignor)
+{
+    for (uint32_t i = 0; i < ASSIGNOR_COUNT; i++)
+        if (bytes_equal(name, bytes_of_text(assignor_classes[i]))) {
+            *assignor = (enum group_assignor)i;
+            return true;
+        }
+    return group_assignor_find(name, assignor);
+}
+
 bool config_groups_assignors(const struct config *config, enum group_assignor found[ASSIGNOR_COUNT], uint32_t *count)
 {
     struct bytes rest = bytes_of_text(config_text(config, CONFIG_GROUP_CONSUMER_ASSIGNORS));
@@ -108,17 +115,14 @@ bool config_groups_assignors(const struct config *config, enum group_assignor fo
 
     *count = 0;
     while (config_list_next(&rest, &item)) {
-        size_t at = 0;
+        enum group_assignor assignor = ASSIGNOR_UNIFORM;
 
-        while (at < sizeof(assignors) / sizeof(assignors[0]) && !bytes_equal(item, bytes_of_text(assignors[at].name)) &&
-               !bytes_equal(item, bytes_of_text(assignors[at].class_name)))
-            at++;
-        if (at == sizeof(assignors) / sizeof(assignors[0]))
+        if (!find_assignor(item, &assignor))
             return false;
         for (uint32_t i = 0; i < *count; i++)
-            if (found[i] == assignors[at].assignor)
+            if (found[i] == assignor)
                 return false;
-        found[(*count)++] = assignors[at].assignor;
+        found[(*count)++] = assignor;
     }
     return *count > 0;
 }

@@ -102,7 +102,7 @@ static enum err fill_group(const struct consumer_group *consumer, const struct s
     to->group_epoch = consumer->epoch;
     to->assignment_epoch = consumer->target_epoch;
     to->group_state = consumer_state_name(consumer);
-    to->assignor_name = bytes_of_text(consumer_assignor_name(consumer_assignor(consumer)));
+    to->assignor_name = bytes_of_text(group_assignor_name(consumer_assignor(consumer)));
     to->members = arena_array(op->arena, consumer->member_count, sizeof(*to->members));
     if (to->members == NULL)
         return ERR_NOMEM;

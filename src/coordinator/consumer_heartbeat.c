@@ -34,7 +34,7 @@ static bool refuse_assignor(struct step *step, struct group_op *op, const struct
 {
     const struct consumer_group_heartbeat_request *request = op->request;
     enum group_assignor assignor = ASSIGNOR_UNIFORM;
-    bool known = consumer_assignor_find(request->server_assignor, &assignor);
+    bool known = group_assignor_find(request->server_assignor, &assignor);
     struct bytes list = BYTES_LITERAL("");
 
     for (uint32_t i = 0; known && i < settings->consumer_assignor_count; i++)
@@ -42,7 +42,7 @@ static bool refuse_assignor(struct step *step, struct group_op *op, const struct
             return false;
     for (uint32_t i = 0; i < settings->consumer_assignor_count; i++)
         list = arena_printf(op->arena, "%.*s%s%s", BYTES_PRINTF(list), i == 0 ? "" : ", ",
-                            consumer_assignor_name(settings->consumer_assignors[i]));
+                            group_assignor_name(settings->consumer_assignors[i]));
     consumer_refuse(step, op, ERR_UNSUPPORTED_ASSIGNOR,
                     "ServerAssignor %.*s is not supported. Supported assignors: %.*s.",
                     BYTES_PRINTF(request->server_assignor), BYTES_PRINTF(list));

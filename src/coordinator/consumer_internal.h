@@ -174,9 +174,6 @@ void consumer_start_session(struct consumer_member *member, struct step *step);
 void consumer_stop_timers(struct consumer_member *member);
 /* Which assignor most members ask for. */
 enum group_assignor consumer_assignor(const struct consumer_group *consumer);
-const char *consumer_assignor_name(enum group_assignor assignor);
-/* False: none of that name. */
-bool consumer_assignor_find(struct bytes name, enum group_assignor *assignor);
 
 /* consumer_subscribe.c */
 

@@ -1,6 +1,5 @@
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "coordinator/consumer_internal.h"
 #include "protocol/gen/consumer_group_current_member_assignment_record.h"
 #include "protocol/gen/consumer_group_target_assignment_member_record.h"
@@ -234,24 +233,6 @@ void consumer_stop_timers(struct consumer_member *member)
     group_timer_stop(groups, &member->rebalance_timer);
     group_timer_stop(groups, &member->join_timer);
     group_timer_stop(groups, &member->sync_timer);
-}
-
-static const char *const assignor_names[ASSIGNOR_COUNT] = {[ASSIGNOR_UNIFORM] = "uniform", [ASSIGNOR_RANGE] = "range"};
-
-const char *consumer_assignor_name(enum group_assignor assignor)
-{
-    assert(assignor < ASSIGNOR_COUNT);
-    return assignor_names[assignor];
-}
-
-bool consumer_assignor_find(struct bytes name, enum group_assignor *assignor)
-{
-    for (uint32_t i = 0; i < ASSIGNOR_COUNT; i++)
-        if (bytes_equal(name, bytes_of_text(assignor_names[i]))) {
-            *assignor = (enum group_assignor)i;
-            return true;
-        }
-    return false;
 }
 
 enum group_assignor consumer_assignor(const struct consumer_group *consumer)

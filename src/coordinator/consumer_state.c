@@ -288,7 +288,7 @@ static void vote(struct consumer_group *consumer, struct bytes name, int32_t by)
 {
     enum group_assignor assignor = ASSIGNOR_UNIFORM;
 
-    if (name.data != NULL && consumer_assignor_find(name, &assignor))
+    if (name.data != NULL && group_assignor_find(name, &assignor))
         consumer->votes[assignor] += (uint32_t)by;
 }
 

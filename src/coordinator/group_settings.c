@@ -1,5 +1,25 @@
 #include "coordinator/group_settings.h"
 
+#include "base/assert.h"
+
+static const char *const assignor_names[ASSIGNOR_COUNT] = {[ASSIGNOR_UNIFORM] = "uniform", [ASSIGNOR_RANGE] = "range"};
+
+const char *group_assignor_name(enum group_assignor assignor)
+{
+    assert(assignor < ASSIGNOR_COUNT);
+    return assignor_names[assignor];
+}
+
+bool group_assignor_find(struct bytes name, enum group_assignor *assignor)
+{
+    for (uint32_t i = 0; i < ASSIGNOR_COUNT; i++)
+        if (bytes_equal(name, bytes_of_text(assignor_names[i]))) {
+            *assignor = (enum group_assignor)i;
+            return true;
+        }
+    return false;
+}
+
 void group_settings_init(struct group_settings *settings)
 {
     *settings = (struct group_settings){

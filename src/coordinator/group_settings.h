@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
+
 enum group_migration {
     MIGRATION_DISABLED = 0,
     MIGRATION_UPGRADE = 1,
@@ -44,6 +46,10 @@ struct group_settings {
     int64_t regex_refresh_ms;
 };
 
+/* "uniform", "range": as members ask for them. */
+const char *group_assignor_name(enum group_assignor assignor);
+/* False: none of that name. */
+bool group_assignor_find(struct bytes name, enum group_assignor *assignor);
 /* Kafka 4.4's defaults. */
 void group_settings_init(struct group_settings *settings);
 
