@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
+#include "base/big_endian.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "coordinator/consumer_internal.h"
@@ -45,23 +46,14 @@ static void put_text(struct hash_text *text, struct bytes what)
     put(text, count, 4);
 }
 
-static uint64_t big_endian_u64(const uint8_t *bytes)
-{
-    uint64_t number = 0;
-
-    for (int i = 0; i < 8; i++)
-        number = number << 8 | bytes[i];
-    return number;
-}
-
 static enum err hash_topic(const struct group_topics *topics, const struct group_topic *topic, uint64_t *hash)
 {
     struct bytes racks[GROUP_TOPIC_RACKS_MAX];
     struct hash_text text = {.err = ERR_OK};
 
     put(&text, 0, 1); /* of the hash's form */
-    put(&text, big_endian_u64(topic->id.bytes), 8);
-    put(&text, big_endian_u64(topic->id.bytes + 8), 8);
+    put(&text, big_endian_load_u64(topic->id.bytes), 8);
+    put(&text, big_endian_load_u64(topic->id.bytes + 8), 8);
     put_text(&text, topic->name);
     put(&text, topic->partition_count, 4);
     for (uint32_t i = 0; i < topic->partition_count; i++) {
