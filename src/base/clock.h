@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#define NS_PER_MS INT64_C(1000000)
+
 struct clock {
     int64_t (*mono_ns)(struct clock *clock);
     int64_t (*wall_ms)(struct clock *clock);

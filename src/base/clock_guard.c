@@ -1,8 +1,9 @@
 #include "base/clock_guard.h"
 
 #include "base/assert.h"
+#include "base/clock.h"
 
-enum { NS_PER_MS = 1000 * 1000, SLEW_DIVISOR = 1000 /* twice what the kernel slews by */ };
+enum { SLEW_DIVISOR = 1000 /* twice what the kernel slews by */ };
 
 void clock_guard_init(struct clock_guard *guard, int64_t jump_ms_max, int64_t wall_ms, int64_t boot_ns)
 {

@@ -6,13 +6,12 @@
 #include <stdlib.h>
 
 #include "base/big_endian.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "net/address.h"
 #include "protocol/frame.h"
 #include "protocol/gen/api_versions.h"
 #include "protocol/gen/find_coordinator.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 enum {
     SIZE_BYTES = 4,

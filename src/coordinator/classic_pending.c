@@ -1,8 +1,7 @@
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "coordinator/classic_internal.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 enum { MAP_ENTRY_BYTES = 64 }; /* of the group's map of them, about */
 

@@ -1,7 +1,6 @@
 #include "base/assert.h"
+#include "base/clock.h"
 #include "coordinator/classic_internal.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 /* Between two looks for somebody who joins: members may ask for a rebalance time-out of 0, and static ones that are
  * away stay for their session, in which Apache Kafka looks again and again without a pause. */

@@ -1,10 +1,9 @@
+#include "base/clock.h"
 #include "coordinator/classic_internal.h"
 #include "coordinator/consumer.h"
 #include "coordinator/group_versions.h"
 #include "protocol/gen/heartbeat.h"
 #include "protocol/gen/leave_group.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 static struct classic_cause cause_of(enum group_cause cause, const struct classic_member *member, struct bytes reason)
 {

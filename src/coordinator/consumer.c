@@ -1,6 +1,7 @@
 #include "coordinator/consumer.h"
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "coordinator/consumer_internal.h"
 #include "coordinator/group_versions.h"
 #include "protocol/gen/consumer_group_current_member_assignment_record.h"
@@ -8,8 +9,6 @@
 #include "protocol/gen/consumer_group_partition_metadata_record.h"
 #include "protocol/gen/consumer_group_target_assignment_member_record.h"
 #include "protocol/gen/consumer_group_target_assignment_metadata_record.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 void consumer_loaded(struct group *group, struct step *step)
 {

@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "coordinator/classic.h"
 #include "coordinator/consumer_internal.h"
 #include "coordinator/embedded.h"
@@ -6,8 +7,6 @@
 #include "protocol/gen/join_group.h"
 #include "protocol/gen/leave_group.h"
 #include "protocol/gen/sync_group.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 static bool is_armed(const struct loop_timer *timer)
 {

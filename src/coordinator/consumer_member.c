@@ -1,10 +1,9 @@
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "coordinator/consumer_internal.h"
 #include "protocol/gen/consumer_group_current_member_assignment_record.h"
 #include "protocol/gen/consumer_group_target_assignment_member_record.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 struct consumer_member *consumer_find(const struct consumer_group *consumer, struct bytes id)
 {

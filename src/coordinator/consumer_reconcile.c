@@ -1,9 +1,8 @@
 #include <string.h>
 
+#include "base/clock.h"
 #include "coordinator/consumer_internal.h"
 #include "protocol/gen/consumer_group_current_member_assignment_record.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 /* What the member becomes. */
 struct next {

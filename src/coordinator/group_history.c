@@ -1,8 +1,7 @@
 #include "coordinator/group_history.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 enum { TEXT_COUNT = 4 };
 

@@ -1,5 +1,6 @@
 /* How offsets go by request: OffsetDelete, and DeleteGroups. */
 #include "coordinator/offsets_remove.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "coordinator/classic.h"
 #include "coordinator/consumer.h"
@@ -7,8 +8,6 @@
 #include "protocol/gen/delete_groups.h"
 #include "protocol/gen/offset_commit_record.h"
 #include "protocol/gen/offset_delete.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 enum {
     AGAIN_MS = 1,           /* before the next step */

@@ -1,13 +1,12 @@
 /* How offsets go that nobody asks about: with their topic, and by age (KIP-211). A pass over all groups does both, a
  * piece in each step: a coordinator may have a hundred thousand groups, or one with as many offsets. */
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "coordinator/classic.h"
 #include "coordinator/consumer.h"
 #include "coordinator/offsets.h"
 #include "coordinator/offsets_remove.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 enum {
     LOOKS_IN_STEP = 32 * 1024, /* at offsets, of 12 ns each, and at least at one group's: some 0.4 ms */

@@ -1,10 +1,9 @@
 #include "coordinator/state_log.h"
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "coordinator/state_log_internal.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 /* --- what logs share --- */
 

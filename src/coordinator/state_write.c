@@ -1,9 +1,8 @@
 /* Writing: the records of steps become batches, and those go into the log, in order. */
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "coordinator/state_log_internal.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 enum {
     SCRATCH_KEPT_BYTES = 64 * 1024,

@@ -3,10 +3,9 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/list.h"
 #include "base/mem.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 enum { HEAD_BYTES_MAX = 512, HEAD_END_BYTES = 3 /* of a request: "\n\r\n" */, FOUND_NOWHERE = -1 };
 

@@ -11,14 +11,13 @@
 #ifndef OTTLA_NET_CONNECTION_INTERNAL_H
 #define OTTLA_NET_CONNECTION_INTERNAL_H
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "net/budget.h"
 #include "net/connection.h"
 #include "net/connection_limits.h"
 #include "net/exchange.h"
 #include "net/net_limits.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 enum connection_state { CONNECTION_OPEN, CONNECTION_ENDED, CONNECTION_FINISHING, CONNECTION_CLOSED };
 

@@ -1,4 +1,5 @@
 #include "net/dial.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,8 +8,6 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#define NS_PER_MS INT64_C(1000000)
 
 enum { PORT_CHARS = 8, WRITE_FLAGS = MSG_NOSIGNAL };
 
