@@ -222,7 +222,7 @@ enum err classic_replay(struct groups *groups, struct bytes key, struct bytes va
         goto out;
     if (group->kind == GROUP_CONSUMER) {
         assert(groups->step == NULL); /* who writes it has taken the other half off */
-        consumer_unload(group, NULL, ERR_OK);
+        consumer_unload(group);
     }
     group->kind = GROUP_CLASSIC;
     err = replay_value(classic, &now);

@@ -32,12 +32,10 @@ void consumer_loaded(struct group *group, struct step *step)
 }
 
 /* Nobody waits in a group of this kind: what is asked is decided at once. */
-void consumer_unload(struct group *group, struct step *step, enum err why)
+void consumer_unload(struct group *group)
 {
     struct consumer_group *consumer = group->consumer;
 
-    (void)step;
-    (void)why;
     if (consumer == NULL)
         return;
     consumer_free(consumer);
@@ -86,13 +84,12 @@ static enum err stale(const struct consumer_member *member, bool transactional)
     return consumer_member_is_classic(member) || transactional ? ERR_ILLEGAL_GENERATION : ERR_STALE_MEMBER_EPOCH;
 }
 
-enum err consumer_may_commit(struct group *group, struct step *step, struct bytes member_id, struct bytes instance_id,
-                             int32_t epoch, int16_t version, bool transactional)
+enum err consumer_may_commit(const struct group *group, struct bytes member_id, struct bytes instance_id, int32_t epoch,
+                             int16_t version, bool transactional)
 {
     const struct consumer_group *consumer = group->consumer;
     const struct consumer_member *member = NULL;
 
-    (void)step;
     if (epoch < 0 && consumer->member_count == 0)
         return ERR_OK;
     /* A transaction that names no member is not held to one. */
@@ -232,6 +229,6 @@ enum err consumer_write_tombstones(struct group *group, struct step *step)
         return err;
     }
     assert(consumer_is_settled(group->consumer));
-    consumer_unload(group, step, ERR_OK);
+    consumer_unload(group);
     return ERR_OK;
 }

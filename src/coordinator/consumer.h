@@ -22,7 +22,7 @@ void consumer_classic_leave(struct group *group, struct step *step, struct group
 /* kind: the key's type; 3 to 8 and 16. */
 MUST_CHECK enum err consumer_replay(struct groups *groups, int16_t kind, struct bytes key, struct bytes value);
 void consumer_loaded(struct group *group, struct step *step);
-void consumer_unload(struct group *group, struct step *step, enum err why);
+void consumer_unload(struct group *group);
 /* Tombstones of all its records; replay takes them off. The group has no members. */
 MUST_CHECK enum err consumer_write_tombstones(struct group *group, struct step *step);
 size_t consumer_tombstones_bytes(const struct consumer_group *consumer); /* of the step's room, at most */
@@ -37,8 +37,8 @@ bool consumer_subscribes(const struct consumer_group *consumer, struct bytes top
 /* Whether that member may commit (groups.md 4.1); version: of OffsetCommit. With an epoch below its own it may, but
  * only what it had then already: consumer_may_commit_partition says of each partition, and one that it may not is the
  * error of the whole request. */
-MUST_CHECK enum err consumer_may_commit(struct group *group, struct step *step, struct bytes member_id,
-                                        struct bytes instance_id, int32_t epoch, int16_t version, bool transactional);
+MUST_CHECK enum err consumer_may_commit(const struct group *group, struct bytes member_id, struct bytes instance_id,
+                                        int32_t epoch, int16_t version, bool transactional);
 MUST_CHECK enum err consumer_may_commit_partition(const struct group *group, struct bytes member_id, int32_t epoch,
                                                   struct uuid topic, int32_t partition, bool transactional);
 /* OffsetFetch v9+: member and epoch given. */

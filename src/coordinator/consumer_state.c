@@ -118,7 +118,7 @@ void consumer_group_settle(struct groups *groups, struct consumer_group *consume
 
     if (groups->step != NULL || !consumer_is_settled(consumer))
         return;
-    consumer_unload(group, NULL, ERR_OK);
+    consumer_unload(group);
     (void)group_settle(group);
 }
 

@@ -69,7 +69,7 @@ struct group *group_after(const struct group *group)
 static void free_group(struct group *group)
 {
     classic_unload(group, NULL, ERR_OK);
-    consumer_unload(group, NULL, ERR_OK);
+    consumer_unload(group);
     offsets_free(group);
     group_history_free(group);
     if (group->groups->sweep.at == group)
@@ -249,7 +249,7 @@ void groups_unload(struct groups *groups, struct step *step, enum err why)
 
     while (map_next(&groups->by_id, &cursor, NULL, &value)) {
         classic_unload(value, step, why);
-        consumer_unload(value, step, why);
+        consumer_unload(value);
     }
     group_list_stop(groups, step, why);
     offsets_stop(groups, step, why);

@@ -52,8 +52,8 @@ static enum err may_commit(const struct commit *commit)
                                                                         : ERR_ILLEGAL_GENERATION;
     }
     if (group->kind == GROUP_CONSUMER)
-        return consumer_may_commit(group, commit->step, commit->member_id, commit->instance_id, commit->generation,
-                                   version, commit->transactional);
+        return consumer_may_commit(group, commit->member_id, commit->instance_id, commit->generation, version,
+                                   commit->transactional);
     if (group->classic != NULL)
         return classic_may_commit(group, commit->step, commit->member_id, commit->instance_id, commit->generation,
                                   commit->transactional);
