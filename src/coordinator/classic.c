@@ -9,7 +9,8 @@
 void classic_loaded(struct group *group, struct step *step)
 {
     struct classic_group *classic = group->classic;
-    struct classic_cause cause = {.cause = CAUSE_REMOVED, .reason = BYTES_LITERAL("group.max.size is less than that")};
+    struct rebalance_cause cause = {.cause = CAUSE_REMOVED,
+                                    .reason = BYTES_LITERAL("group.max.size is less than that")};
     uint32_t cursor = 0;
     void *value = NULL;
 

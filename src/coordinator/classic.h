@@ -75,8 +75,7 @@ struct classic_seed {
  * failure has failed the step. */
 MUST_CHECK enum err classic_from_members(struct group *group, struct step *step, int32_t generation,
                                          const struct classic_seed *seeds, uint32_t count);
-/* A rebalance of a group with members, as that a downgrade is followed by; who and why are for the history. */
-void classic_begin_rebalance(struct group *group, struct step *step, enum group_cause why, struct bytes member_id,
-                             struct bytes client_id, struct bytes client_host, struct bytes reason);
+/* A rebalance of a group with members, as that a downgrade is followed by. */
+void classic_begin_rebalance(struct group *group, struct step *step, const struct rebalance_cause *cause);
 
 #endif

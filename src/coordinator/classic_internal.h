@@ -86,12 +86,6 @@ struct classic_group {
     bool topics_known; /* false: no generation yet, or its bytes are not to be read */
 };
 
-/* Who a rebalance is owed to, for the history; texts are borrowed. */
-struct classic_cause {
-    enum group_cause cause;
-    struct bytes member_id, client_id, client_host, reason;
-};
-
 static inline uint32_t classic_member_count(const struct classic_group *classic)
 {
     return map_count(&classic->members);
@@ -149,11 +143,11 @@ void classic_pending_remove(struct classic_group *classic, struct bytes id);
 /* -- classic_rebalance.c -- */
 /* A rebalance is due: begins one (from Empty, Completing, Stable), or lets the one that prepares go on if all are there
  * (but in the initial delay). */
-void classic_rebalance(struct classic_group *classic, struct step *step, const struct classic_cause *cause);
+void classic_rebalance(struct classic_group *classic, struct step *step, const struct rebalance_cause *cause);
 /* The same from any state but Preparing. */
-void classic_prepare(struct classic_group *classic, struct step *step, const struct classic_cause *cause);
+void classic_prepare(struct classic_group *classic, struct step *step, const struct rebalance_cause *cause);
 /* Somebody left who was waited for: completes the join phase if all others are there, in the initial delay too. */
-void classic_after_removal(struct classic_group *classic, struct step *step, const struct classic_cause *cause);
+void classic_after_removal(struct classic_group *classic, struct step *step, const struct rebalance_cause *cause);
 bool classic_all_joined(const struct classic_group *classic);
 void classic_complete_join(struct classic_group *classic, struct step *step);
 void classic_set_state(struct classic_group *classic, struct step *step, enum classic_state state);

@@ -130,16 +130,16 @@ int32_t classic_join_rebalance_ms(const struct group_op *op)
     return op->version < JOIN_REBALANCE_TIMEOUT_SINCE ? in->session_timeout_ms : in->rebalance_timeout_ms;
 }
 
-static struct classic_cause cause_of(enum group_cause cause, const struct classic_member *member,
-                                     const struct group_op *op)
+static struct rebalance_cause cause_of(enum group_cause cause, const struct classic_member *member,
+                                       const struct group_op *op)
 {
     const struct join_group_request *in = op->request;
 
-    return (struct classic_cause){.cause = cause,
-                                  .member_id = member->id,
-                                  .client_id = member->client_id,
-                                  .client_host = member->client_host,
-                                  .reason = in->reason};
+    return (struct rebalance_cause){.cause = cause,
+                                    .member_id = member->id,
+                                    .client_id = member->client_id,
+                                    .client_host = member->client_host,
+                                    .reason = in->reason};
 }
 
 /* The request's protocols in our form; NULL without memory. */
@@ -166,7 +166,7 @@ static void add_member(struct classic_group *classic, struct step *step, struct 
                                        .protocols = protocols,
                                        .protocol_count = in->protocols_count};
     struct classic_member *member = NULL;
-    struct classic_cause cause = {0};
+    struct rebalance_cause cause = {0};
     bool first = classic_member_count(classic) == 0;
     enum err err = classic_member_add(classic, &spec, &member);
 
@@ -224,7 +224,7 @@ static void replace_static(struct classic_group *classic, struct step *step, str
     const struct join_group_request *in = op->request;
     struct bytes leader_before = leader_id(classic);
     bool led = leads(member);
-    struct classic_cause cause = {0};
+    struct rebalance_cause cause = {0};
     enum err err = arena_copy(op->arena, leader_before, &leader_before);
 
     if (err != ERR_OK) {
@@ -298,7 +298,7 @@ static void join_new(struct classic_group *classic, struct step *step, struct gr
 static void rejoin(struct classic_member *member, struct step *step, struct group_op *op,
                    const struct classic_protocol *protocols)
 {
-    struct classic_cause cause = cause_of(CAUSE_REJOINED, member, op);
+    struct rebalance_cause cause = cause_of(CAUSE_REJOINED, member, op);
 
     if (update_member(member, step, op, protocols))
         classic_rebalance(member->classic, step, &cause);

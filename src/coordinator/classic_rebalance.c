@@ -48,12 +48,6 @@ bool classic_all_joined(const struct classic_group *classic)
     return classic->joining_count == classic_member_count(classic) && map_count(&classic->pending) == 0;
 }
 
-static void begin_history(struct classic_group *classic, struct step *step, const struct classic_cause *cause)
-{
-    group_history_begin(classic->group, step, cause->cause, cause->member_id, cause->client_id, cause->client_host,
-                        cause->reason);
-}
-
 /* What was being agreed on is void: whoever waits for the leader joins again. */
 static void void_assignments(struct classic_group *classic, struct step *step)
 {
@@ -69,12 +63,12 @@ static void void_assignments(struct classic_group *classic, struct step *step)
     }
 }
 
-void classic_prepare(struct classic_group *classic, struct step *step, const struct classic_cause *cause)
+void classic_prepare(struct classic_group *classic, struct step *step, const struct rebalance_cause *cause)
 {
     int32_t delay_ms = groups_of(classic)->settings->initial_rebalance_delay_ms;
     int32_t timeout_ms = classic_rebalance_timeout_ms(classic);
 
-    begin_history(classic, step, cause);
+    group_history_begin(classic->group, step, cause);
     if (classic->state == CLASSIC_COMPLETING)
         void_assignments(classic, step);
     group_timer_stop(groups_of(classic), &classic->sync_timer);
@@ -92,7 +86,7 @@ void classic_prepare(struct classic_group *classic, struct step *step, const str
     }
 }
 
-void classic_rebalance(struct classic_group *classic, struct step *step, const struct classic_cause *cause)
+void classic_rebalance(struct classic_group *classic, struct step *step, const struct rebalance_cause *cause)
 {
     if (classic->state != CLASSIC_PREPARING)
         classic_prepare(classic, step, cause);
@@ -100,7 +94,7 @@ void classic_rebalance(struct classic_group *classic, struct step *step, const s
         classic_complete_join(classic, step);
 }
 
-void classic_after_removal(struct classic_group *classic, struct step *step, const struct classic_cause *cause)
+void classic_after_removal(struct classic_group *classic, struct step *step, const struct rebalance_cause *cause)
 {
     if (classic->state == CLASSIC_PREPARING) {
         if (classic_all_joined(classic))
@@ -239,7 +233,7 @@ static void sync_fired(struct loop_timer *timer)
 {
     struct classic_group *classic = LIST_ENTRY(timer, struct classic_group, sync_timer);
     struct step *step = groups_of(classic)->step;
-    struct classic_cause cause = {.cause = CAUSE_REBALANCE_LATE};
+    struct rebalance_cause cause = {.cause = CAUSE_REBALANCE_LATE};
     uint32_t cursor = 0;
     void *value = NULL;
     bool noted = false;
@@ -256,11 +250,11 @@ static void sync_fired(struct loop_timer *timer)
             cause.member_id = member->id;
             cause.client_id = member->client_id;
             cause.client_host = member->client_host;
-            begin_history(classic, step, &cause);
+            group_history_begin(classic->group, step, &cause);
             noted = true;
         }
         classic_drop_member(member, step);
     }
-    cause = (struct classic_cause){.cause = CAUSE_REBALANCE_LATE};
+    cause = (struct rebalance_cause){.cause = CAUSE_REBALANCE_LATE};
     classic_prepare(classic, step, &cause);
 }

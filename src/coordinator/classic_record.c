@@ -311,10 +311,7 @@ enum err classic_from_members(struct group *group, struct step *step, int32_t ge
     return ERR_OK;
 }
 
-void classic_begin_rebalance(struct group *group, struct step *step, enum group_cause why, struct bytes member_id,
-                             struct bytes client_id, struct bytes client_host, struct bytes reason)
+void classic_begin_rebalance(struct group *group, struct step *step, const struct rebalance_cause *cause)
 {
-    struct classic_cause cause = {why, member_id, client_id, client_host, reason};
-
-    classic_rebalance(group->classic, step, &cause);
+    classic_rebalance(group->classic, step, cause);
 }

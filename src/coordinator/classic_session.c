@@ -5,13 +5,13 @@
 #include "protocol/gen/heartbeat.h"
 #include "protocol/gen/leave_group.h"
 
-static struct classic_cause cause_of(enum group_cause cause, const struct classic_member *member, struct bytes reason)
+static struct rebalance_cause cause_of(enum group_cause cause, const struct classic_member *member, struct bytes reason)
 {
-    return (struct classic_cause){.cause = cause,
-                                  .member_id = member->id,
-                                  .client_id = member->client_id,
-                                  .client_host = member->client_host,
-                                  .reason = reason};
+    return (struct rebalance_cause){.cause = cause,
+                                    .member_id = member->id,
+                                    .client_id = member->client_id,
+                                    .client_host = member->client_host,
+                                    .reason = reason};
 }
 
 /* ---- silence ---- */
@@ -27,14 +27,13 @@ static void session_fired(struct loop_timer *timer)
     struct classic_member *member = LIST_ENTRY(timer, struct classic_member, session);
     struct classic_group *classic = member->classic;
     struct step *step = classic->group->groups->step;
-    struct classic_cause cause = cause_of(CAUSE_SESSION, member, (struct bytes){0});
+    struct rebalance_cause cause = cause_of(CAUSE_SESSION, member, (struct bytes){0});
 
     if (is_alive(member))
         return; /* its session starts with the answer */
-    group_history_begin(classic->group, step, cause.cause, cause.member_id, cause.client_id, cause.client_host,
-                        cause.reason);
+    group_history_begin(classic->group, step, &cause);
     classic_drop_member(member, step);
-    cause = (struct classic_cause){.cause = CAUSE_SESSION};
+    cause = (struct rebalance_cause){.cause = CAUSE_SESSION};
     classic_after_removal(classic, step, &cause);
 }
 
@@ -93,7 +92,7 @@ static enum err leave(struct classic_group *classic, struct step *step, const st
 {
     bool by_instance = who->member_id.size == 0; /* an administrator: the member itself knows its id */
     struct classic_member *member = NULL;
-    struct classic_cause cause = {0};
+    struct rebalance_cause cause = {0};
     enum err err = ERR_OK;
 
     if (classic == NULL)
@@ -113,8 +112,7 @@ static enum err leave(struct classic_group *classic, struct step *step, const st
         return err;
     cause = cause_of(by_instance ? CAUSE_REMOVED : CAUSE_LEFT, member, who->reason);
     *removed = cause.cause;
-    group_history_begin(classic->group, step, cause.cause, cause.member_id, cause.client_id, cause.client_host,
-                        cause.reason);
+    group_history_begin(classic->group, step, &cause);
     classic_drop_member(member, step);
     return ERR_OK;
 }
@@ -123,7 +121,7 @@ static enum err leave_all(struct classic_group *classic, struct step *step, stru
                           const struct member_identity *who, uint32_t count)
 {
     struct leave_group_response *out = op->response;
-    struct classic_cause cause = {.cause = CAUSE_COUNT};
+    struct rebalance_cause cause = {.cause = CAUSE_COUNT};
     enum err err = ERR_OK;
 
     out->members = arena_array(op->arena, count, sizeof(*out->members));

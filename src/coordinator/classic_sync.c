@@ -75,7 +75,7 @@ static void take_assignments(struct classic_group *classic, struct step *step, c
 {
     uint32_t cursor = 0;
     void *value = NULL;
-    struct classic_cause cause = {.cause = CAUSE_FAILED};
+    struct rebalance_cause cause = {.cause = CAUSE_FAILED};
     enum err err = ERR_OK;
 
     while (map_next(&classic->members, &cursor, NULL, &value))

@@ -208,8 +208,12 @@ static enum err downgrade(struct join *join)
     if (err == ERR_OK)
         err = consumer_downgrade(who->consumer, who->step, NULL, 0);
     if (err == ERR_OK && is_stale)
-        classic_begin_rebalance(group, who->step, CAUSE_CONVERTED, who->member_id, who->about.client_id,
-                                who->about.client_host, who->reason);
+        classic_begin_rebalance(group, who->step,
+                                &(struct rebalance_cause){.cause = CAUSE_CONVERTED,
+                                                          .member_id = who->member_id,
+                                                          .client_id = who->about.client_id,
+                                                          .client_host = who->about.client_host,
+                                                          .reason = who->reason});
     return err;
 }
 

@@ -15,12 +15,15 @@ static uint64_t hash_member(const struct consumer_member *member)
 void consumer_rebalance_begin(struct consumer_group *consumer, const struct step *step, enum group_cause cause,
                               const struct consumer_member *member, struct bytes reason)
 {
-    struct bytes none = BYTES_LITERAL("");
+    struct rebalance_cause why = {.cause = cause, .reason = reason};
 
+    if (member != NULL) {
+        why.member_id = member->id;
+        why.client_id = member->about.client_id;
+        why.client_host = member->about.client_host;
+    }
     consumer->rebalancing = true;
-    group_history_begin(consumer->group, step, cause, member == NULL ? none : member->id,
-                        member == NULL ? none : member->about.client_id,
-                        member == NULL ? none : member->about.client_host, reason);
+    group_history_begin(consumer->group, step, &why);
 }
 
 /* Whether any of the members from one place of the map to another is on its way still; remembers its place. */

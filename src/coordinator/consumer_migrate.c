@@ -368,22 +368,20 @@ enum err consumer_downgrade_without(struct consumer_group *consumer, struct step
                                     struct consumer_member *const *members, uint32_t count, struct bytes reason)
 {
     struct group *group = consumer->group;
-    struct bytes member_id = {0};
-    struct bytes client_id = {0};
-    struct bytes client_host = {0};
+    struct rebalance_cause cause = {.cause = CAUSE_CONVERTED, .reason = reason};
     struct arena arena;
     enum err err = ERR_OK;
 
     arena_init(&arena, CONSUMER_RECORD_BYTES_MAX);
-    err = arena_copy(&arena, members[0]->id, &member_id);
+    err = arena_copy(&arena, members[0]->id, &cause.member_id);
     if (err == ERR_OK)
-        err = arena_copy(&arena, members[0]->about.client_id, &client_id);
+        err = arena_copy(&arena, members[0]->about.client_id, &cause.client_id);
     if (err == ERR_OK)
-        err = arena_copy(&arena, members[0]->about.client_host, &client_host);
+        err = arena_copy(&arena, members[0]->about.client_host, &cause.client_host);
     if (err == ERR_OK)
         err = consumer_downgrade(consumer, step, members, count);
     if (err == ERR_OK)
-        classic_begin_rebalance(group, step, CAUSE_CONVERTED, member_id, client_id, client_host, reason);
+        classic_begin_rebalance(group, step, &cause);
     arena_deinit(&arena);
     return err;
 }

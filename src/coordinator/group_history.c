@@ -108,10 +108,9 @@ static struct group_history *history_of(struct group *group)
     return group->history;
 }
 
-void group_history_begin(struct group *group, const struct step *step, enum group_cause cause, struct bytes member_id,
-                         struct bytes client_id, struct bytes client_host, struct bytes reason)
+void group_history_begin(struct group *group, const struct step *step, const struct rebalance_cause *cause)
 {
-    const struct bytes texts[TEXT_COUNT] = {member_id, client_id, client_host, reason};
+    const struct bytes texts[TEXT_COUNT] = {cause->member_id, cause->client_id, cause->client_host, cause->reason};
     struct group_histories *all = group->groups->histories;
     struct group_history *history = history_of(group);
     struct entry *entry = NULL;
@@ -125,7 +124,7 @@ void group_history_begin(struct group *group, const struct step *step, enum grou
     entry->began_ms = step->now_ms;
     entry->began_ns = step->now_ns;
     entry->duration_ms = -1;
-    entry->cause = cause;
+    entry->cause = cause->cause;
     entry->generation = -1;
     entry->moved = -1;
     all->bytes += entry_bytes(entry);

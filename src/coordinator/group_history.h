@@ -35,6 +35,13 @@ enum group_cause {
     CAUSE_COUNT,
 };
 
+/* Why a group rebalances, and who it is owed to. Texts are borrowed; null is as good as "". */
+struct rebalance_cause {
+    enum group_cause cause;
+    struct bytes member_id, client_id, client_host;
+    struct bytes reason; /* in the client's words (KIP-800) */
+};
+
 struct group_rebalance {
     int64_t began_ms;    /* wall */
     int64_t duration_ms; /* -1: it is still under way */
@@ -43,7 +50,7 @@ struct group_rebalance {
     uint32_t members;   /* at its end */
     int32_t moved;      /* partitions that have another owner; -1: unknown (the members' bytes are not to be read) */
     struct bytes member_id, client_id, client_host; /* who caused it; "" */
-    struct bytes reason;                            /* in the client's words (KIP-800); "" */
+    struct bytes reason;                            /* "" */
 };
 
 /* The response of ASK_HISTORY, oldest first. */
@@ -56,8 +63,7 @@ struct group_history_reply {
 
 /* A rebalance begins; while one is under way, a further cause is not a rebalance of its own. Texts are copied and cut
  * to GROUP_HISTORY_TEXT_MAX. Without memory nothing is noted. */
-void group_history_begin(struct group *group, const struct step *step, enum group_cause cause, struct bytes member_id,
-                         struct bytes client_id, struct bytes client_host, struct bytes reason);
+void group_history_begin(struct group *group, const struct step *step, const struct rebalance_cause *cause);
 /* The one under way is over; does nothing where there is none. */
 void group_history_end(struct group *group, const struct step *step, int32_t generation, uint32_t members,
                        int32_t moved);

@@ -26,6 +26,8 @@ static const struct group_history_reply *ask(const char *id)
     return world_ask(&world, "h", ASK_HISTORY, 0, id, NULL)->response;
 }
 
+#define BEGIN(of, ...) group_history_begin(of, &world.step, &(struct rebalance_cause){__VA_ARGS__})
+
 START_TEST(who_what_and_how_long)
 {
     struct group *group = NULL;
@@ -34,19 +36,17 @@ START_TEST(who_what_and_how_long)
     group = make_group();
     (void)ask("g");
     (void)ask("unknown");
-    group_history_begin(group, &world.step, CAUSE_JOINED, BYTES_LITERAL("m-1"), BYTES_LITERAL("app"),
-                        BYTES_LITERAL("/127.0.0.1"), BYTES_LITERAL("need to re-join"));
+    BEGIN(group, .cause = CAUSE_JOINED, .member_id = BYTES_LITERAL("m-1"), .client_id = BYTES_LITERAL("app"),
+          .client_host = BYTES_LITERAL("/127.0.0.1"), .reason = BYTES_LITERAL("need to re-join"));
     (void)ask("g");
     world_say(&world, "a further cause while one is under way is not a rebalance of its own");
-    group_history_begin(group, &world.step, CAUSE_LEFT, BYTES_LITERAL("m-2"), (struct bytes){0}, (struct bytes){0},
-                        (struct bytes){0});
+    BEGIN(group, .cause = CAUSE_LEFT, .member_id = BYTES_LITERAL("m-2"));
     world_advance(&world, 250);
     world.step.now_ns = world.now_ns;
     group_history_end(group, &world.step, 4, 2, 7);
     group_history_end(group, &world.step, 5, 3, 8);
     for (int cause = 0; cause < CAUSE_COUNT; cause++) {
-        group_history_begin(group, &world.step, (enum group_cause)cause, (struct bytes){0}, (struct bytes){0},
-                            (struct bytes){0}, (struct bytes){0});
+        BEGIN(group, .cause = (enum group_cause)cause);
         group_history_end(group, &world.step, 5 + cause, 1, -1);
     }
     (void)ask("g");
@@ -70,8 +70,8 @@ START_TEST(the_last_hundred)
         reply = ask("g");
         ck_assert_uint_eq(reply->count, i < GROUP_HISTORY_MAX ? (uint32_t)i : GROUP_HISTORY_MAX);
         ck_assert_uint_eq(reply->dropped, i < GROUP_HISTORY_MAX ? 0 : (uint64_t)(i - GROUP_HISTORY_MAX));
-        group_history_begin(group, &world.step, CAUSE_LEFT, bytes_of(text, sizeof(text)), (struct bytes){0},
-                            bytes_of(text, (size_t)(i % 200)), BYTES_LITERAL("bye"));
+        BEGIN(group, .cause = CAUSE_LEFT, .member_id = bytes_of(text, sizeof(text)),
+              .client_host = bytes_of(text, (size_t)(i % 200)), .reason = BYTES_LITERAL("bye"));
         group_history_end(group, &world.step, i, 1, 0);
     }
     reply = ask("g");
@@ -112,7 +112,8 @@ START_TEST(all_groups_together)
         ck_assert_int_eq(group_get_or_make(world.groups, bytes_of_text(id), &groups[i]), ERR_OK);
     }
     for (uint32_t i = 0; i < GROUPS * (GROUP_HISTORY_MAX - 1); i++) { /* all take turns */
-        group_history_begin(groups[i % GROUPS], &world.step, CAUSE_LEFT, longest, longest, longest, longest);
+        BEGIN(groups[i % GROUPS], .cause = CAUSE_LEFT, .member_id = longest, .client_id = longest,
+              .client_host = longest, .reason = longest);
         group_history_end(groups[i % GROUPS], &world.step, (int32_t)i, 1, 0);
         noted++;
         if (i == 0)
