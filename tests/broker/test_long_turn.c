@@ -7,6 +7,7 @@
 
 #include "../partition/run_tests.h"
 #include "base/crash.h"
+#include "base/limits.h"
 #include "sim/sim.h"
 
 static struct sim sim;

@@ -251,6 +251,7 @@ START_TEST(back_again)
     struct classic_client first = {.label = "m0", .id = "m0", .generation = 7, .protocols = "range=t,sticky=t"};
     struct classic_client second = {.label = "m1", .id = "m1", .instance = "i", .generation = 7};
     struct group *group = NULL;
+    const struct rebalance_cause cause = {.cause = CAUSE_CONVERTED};
 
     world_open(&world);
     ck_assert_int_eq(group_get_or_make(world.groups, BYTES_LITERAL("g"), &group), ERR_OK);
@@ -264,8 +265,7 @@ START_TEST(back_again)
     world_restart(&world);
     ck_assert_str_eq(client_assignment(client_sync(&world, &first, NULL, 0)), "first");
     world.step = begin_step();
-    classic_begin_rebalance(group_find(world.groups, BYTES_LITERAL("g")), &world.step, CAUSE_CONVERTED,
-                            BYTES_LITERAL(""), BYTES_LITERAL(""), BYTES_LITERAL(""), BYTES_LITERAL(""));
+    classic_begin_rebalance(group_find(world.groups, BYTES_LITERAL("g")), &world.step, &cause);
     world.groups->step = NULL;
     ck_assert_int_eq(client_error(client_beat(&world, &second)), 27);
     world_advance(&world, 10000);

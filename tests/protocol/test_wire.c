@@ -106,7 +106,7 @@ END_TEST
 START_TEST(base_128_is_bounded)
 {
     struct wire_reader r = reader_of(BYTES_LITERAL("\xff\xff\xff\xff\x0f"));
-    ck_assert_uint_eq(r.end - r.at, WIRE_UVARINT_BYTES_MAX);
+    ck_assert_int_eq(r.end - r.at, WIRE_UVARINT_BYTES_MAX);
     ck_assert_uint_eq(wire_read_uvarint(&r), UINT32_MAX);
     ck_assert_int_eq(r.err, ERR_OK);
     r = reader_of(BYTES_LITERAL("\xff\xff\xff\xff\x1f")); /* 33 bits */
@@ -116,7 +116,7 @@ START_TEST(base_128_is_bounded)
     ck_assert_uint_eq(wire_read_uvarint(&r), 0);
     ck_assert_int_eq(r.err, ERR_MALFORMED);
     r = reader_of(BYTES_LITERAL("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"));
-    ck_assert_uint_eq(r.end - r.at, WIRE_UVARLONG_BYTES_MAX);
+    ck_assert_int_eq(r.end - r.at, WIRE_UVARLONG_BYTES_MAX);
     ck_assert_int_eq(wire_read_varlong(&r), INT64_MIN);
     ck_assert_int_eq(r.err, ERR_OK);
     r = reader_of(BYTES_LITERAL("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02")); /* 65 bits */
