@@ -684,8 +684,8 @@ START_TEST(a_large_frame_is_read_in_turns)
     conversation_frame(stream, 'S', 'a', LARGE);
     for (; stream->in_start < stream->in_end; turns++) {
         before = stream->in_start;
-        ck_assert_uint_le(turns, 2 * (LARGE / CONNECTION_TURN_BYTES_MAX));
         double_tell(&c.loop, stream);
+        ck_assert_uint_gt(stream->in_start, before);
         ck_assert_uint_le(stream->in_start - before, CONNECTION_TURN_BYTES_MAX + CONNECTION_READ_BYTES_MAX);
     }
     ck_assert_uint_ge(turns, LARGE / (CONNECTION_TURN_BYTES_MAX + CONNECTION_READ_BYTES_MAX));
