@@ -675,10 +675,12 @@ END_TEST
 START_TEST(a_large_frame_is_read_in_turns)
 {
     enum { LARGE = 2 * CONNECTION_EXPECTED_BYTES_MAX };
-    struct double_stream *stream = conversation_connect(&c);
+    struct double_stream *stream = NULL;
     size_t before = 0;
     uint32_t turns = 0;
 
+    c.listener.request_bytes_max = LARGE;
+    stream = conversation_connect(&c);
     conversation_send(&c, stream, 'S', 'k', 20); /* who is not known yet sends less */
     stream->out_size = 0;
     conversation_frame(stream, 'S', 'a', LARGE);
@@ -689,6 +691,9 @@ START_TEST(a_large_frame_is_read_in_turns)
         ck_assert_uint_le(stream->in_start - before, CONNECTION_TURN_BYTES_MAX + CONNECTION_READ_BYTES_MAX);
     }
     ck_assert_uint_ge(turns, LARGE / (CONNECTION_TURN_BYTES_MAX + CONNECTION_READ_BYTES_MAX));
+    ck_assert_uint_eq(stream->out_size, CONNECTION_TURN_WRITE_BYTES); /* its echo, in turns as well */
+    while (stream->out_size < 4 + LARGE && stream->wants_write)
+        double_tell(&c.loop, stream);
     ck_assert_uint_eq(stream->out_size, 4 + LARGE);
     double_arrive(stream, "\x00\x10\x00\x00P", 5);
     double_tell(&c.loop, stream);
