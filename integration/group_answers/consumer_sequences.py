@@ -52,7 +52,7 @@ CONSUMER = {
 
 INTERVAL = {
     "a first subscription": "a hb join topics=; b hb join topics=; b hb; a cdescribe; a hb topics=t; a hb own; b hb topics=t; b hb; a cdescribe",
-    "a first expression": "a hb join regex={t}|x; - wait 500; a hb; a hb own; b hb join regex={t}|x; b hb; a cdescribe",
+    "a first expression": "a hb join regex={t}|x; a hb until=2; a hb own; b hb join regex={t}|x; b hb; a cdescribe",
     "a topic that is not there": "a hb join topics=; b hb join topics=none; a cdescribe; b hb topics=t; b hb; a cdescribe",
     "subscribing to nothing, and again": "a hb join topics=t; a hb own; a hb topics=; a hb own; a hb topics=t; a hb; a cdescribe",
     "coming back without a subscription": "a hb join topics=t; a hb left; a hb join topics=; a hb topics=t; a hb own; a cdescribe",
@@ -98,7 +98,7 @@ POLICY = {
 
 CONFIGS = {
     "settings of a group": "a settings consumer.session.timeout.ms consumer.heartbeat.interval.ms; a alter consumer.session.timeout.ms=50000; a settings consumer.session.timeout.ms; a hb join topics=t; "
-                           "a alter consumer.heartbeat.interval.ms=6000; - wait 300; a hb; a alter consumer.heartbeat.interval.ms=; - wait 300; a hb; "
+                           "a alter consumer.heartbeat.interval.ms=6000; a hb interval=6000; a alter consumer.heartbeat.interval.ms=; a hb interval=5000; "
                            "a settings consumer.session.timeout.ms consumer.heartbeat.interval.ms consumer.assignment.interval.ms",
     "settings that are none": "a alter consumer.session.timeout.ms=1; a alter consumer.session.timeout.ms=60001; a alter consumer.heartbeat.interval.ms=4999; "
                               "a alter consumer.heartbeat.interval.ms=15001; a alter consumer.session.timeout.ms=x; a alter no.such.key=1; "

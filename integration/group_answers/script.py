@@ -1,17 +1,21 @@
-"""Runs a sequence: its requests over connections of their own, and the answers as they came, with ids as names."""
+"""Runs a sequence: its requests over connections of their own, and the answers as they came, with ids as names.
 
+Who waits after which line is a part of what a broker does. Where it is known (from Apache Kafka), the next line is said when
+all others have their answers, however slow the machine is; else, while it is found out, when nothing comes for a moment.
+"""
+
+import collections
 import itertools
 import re
 import select
 import struct
 import time
 
+from harness.patience import PATIENCE_SECONDS
 from wire.client import Client
 
-WAIT_SECONDS = 0.3                  # JoinGroup or SyncGroup without an answer by then waits for somebody
-ANSWER_SECONDS = 10                 # everything else is answered
-LAST_SECONDS = 0.5
-UNTIL_SECONDS = 15
+MOMENT_SECONDS = 0.3                # for who waits to have an answer after all
+LONG_MOMENT_SECONDS = 1.5           # the same where it is not known who waits
 TOPICS_MS = 10000
 RESOURCE_GROUP = 32
 OWN_WORDS = ("IncrementalAlterConfigs", "DescribeConfigs", "CreateTopics", "DeleteTopics", "CreatePartitions")
@@ -38,6 +42,7 @@ class Actor:
         self.member = ""
         self.generation = -1
         self.epoch = 0              # in the consumer protocol, and what it owns there
+        self.interval_ms = 0
         self.owned = {}
         self.given = {}             # partitions by topic, in the classic protocol
         self.lives = 0
@@ -73,9 +78,8 @@ def with_topics(topics):
 class Script:
     """One sequence against one broker."""
 
-    together_seconds = 0.04         # what was answered with an answer is told with it
-
-    def __init__(self, broker, topics, ids, restart=None):
+    def __init__(self, broker, topics, ids, restart=None, known=None):
+        """known: what `waits` becomes, where that is known."""
         self.broker = broker
         self.topics = topics
         self.ids = ids              # of topics by name
@@ -85,15 +89,17 @@ class Script:
         self.actors = {}
         self.names = {}             # of member ids
         self.answers = []
+        self.known = known
+        self.waits = {}             # who waits after a line, by its number; a name for each answer
 
     def run(self, text):
         """The answers, as lists that JSON can hold."""
         try:
-            for line in filter(None, (part.strip() for part in text.split(";"))):
-                self.line(line)
-            deadline = time.monotonic() + LAST_SECONDS
-            while any(actor.connection.awaited for actor in self.actors.values()) and time.monotonic() < deadline:
-                self.gather(0.05)
+            for number, line in enumerate(filter(None, (part.strip() for part in text.split(";"))), 1):
+                self.line(line, None if self.known is None else self.known.get(str(number), "").split())
+                if waiting := self.waiting():
+                    self.waits[str(number)] = " ".join(waiting)
+            self.gather(MOMENT_SECONDS)
             for actor in self.actors.values():
                 self.answers += [[actor.name, api, "waits"] for api, _, _ in actor.connection.awaited]
         finally:
@@ -102,20 +108,36 @@ class Script:
         # Of what several hear at once nobody can say who heard it first: each has an order of its own.
         return sorted(([who, what, self.plain(reply)] for who, what, reply in self.answers), key=lambda one: one[0])
 
-    def line(self, line):
+    def waiting(self):
+        """Whose answers are awaited."""
+        return sorted(actor.name for actor in self.actors.values() for _ in actor.connection.awaited)
+
+    def line(self, line, known):
         who, verb, *words = line.split()
         if who == "-":
             getattr(self, f"do_{verb}")(*words)
             return
         actor = self.actor(who)
-        self.gather(WAIT_SECONDS, actor)        # one that was only slow has its answer now
-        # What it asks on a connection where something waits is asked when that has its answer.
-        blocked = bool(actor.connection.awaited)
         how = how_of(words)
         if "until" in how:
-            self.repeat(actor, verb, how)
+            self.repeat(actor, verb, how, "epoch", int(how.pop("until")))
+        if "interval" in how:
+            self.repeat(actor, verb, how, "interval_ms", int(how.pop("interval")))
+        # What it asks on a connection where something waits is asked when that has its answer.
+        blocked = bool(actor.connection.awaited)
         api = self.ask(actor, verb, how)
-        self.gather(WAIT_SECONDS if blocked or api in WAITING else ANSWER_SECONDS, actor)
+        if known is None:
+            self.gather(LONG_MOMENT_SECONDS if blocked or api in WAITING else PATIENCE_SECONDS, self.answered(actor))
+            self.gather(LONG_MOMENT_SECONDS)    # what others are answered with it
+            return
+        known = collections.Counter(known)
+        self.gather(PATIENCE_SECONDS, lambda: collections.Counter(self.waiting()) <= known)
+        if actor.name in known:
+            self.gather(MOMENT_SECONDS)         # it does wait
+
+    @staticmethod
+    def answered(actor):
+        return lambda: not actor.connection.awaited
 
     def actor(self, who):
         if who not in self.actors:
@@ -132,14 +154,13 @@ class Script:
     def send(self, actor, api, version, body):
         actor.connection.send(api, version, body)
 
-    def repeat(self, actor, verb, how):
-        """Asks the same again and again, until its member has that epoch: what a broker does beside its answers."""
-        until = int(how.pop("until"))
-        deadline = time.monotonic() + UNTIL_SECONDS
-        while actor.epoch != until and time.monotonic() < deadline:
+    def repeat(self, actor, verb, how, what, wanted):
+        """Asks the same again and again, until its member knows that: what a broker does beside its answers."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while getattr(actor, what) != wanted and time.monotonic() < deadline:
             self.ask(actor, verb, how)
-            self.gather(ANSWER_SECONDS, actor)
-            self.answers.pop()
+            self.gather(PATIENCE_SECONDS, self.answered(actor))
+            del self.answers[max(at for at, (who, _, _) in enumerate(self.answers) if who == actor.name)]
 
     def do_wait(self, ms):
         time.sleep(int(ms) / 1000)
@@ -152,22 +173,17 @@ class Script:
         for actor in self.actors.values():
             actor.connection = Client(self.broker, client_id=actor.name)
 
-    def gather(self, seconds, first=None):
-        """All answers that come until first has its own, or for that time; by name of who hears them."""
+    def gather(self, seconds, enough=lambda: False):
+        """All answers that come until it is enough, or for that time."""
         deadline = time.monotonic() + seconds
-        while True:
+        while not enough():
             waiting = {actor.connection.socket: actor for actor in self.actors.values() if actor.connection.awaited}
             left = deadline - time.monotonic()
             if not waiting or left <= 0:
                 return
             ready = select.select(list(waiting), [], [], left)[0]
-            if first is not None and first.connection.socket in ready:
-                time.sleep(self.together_seconds)
-                ready = select.select(list(waiting), [], [], 0)[0]
             for actor in sorted((waiting[one] for one in ready), key=lambda one: one.name):
                 self.hear(actor)
-            if first is not None and not first.connection.awaited:
-                return
 
     def hear(self, actor):
         api, version, _ = actor.connection.awaited[0]
@@ -186,6 +202,7 @@ class Script:
                 self.names[reply["MemberId"]] = f"<{actor.name}{actor.lives}>"
             actor.member = reply["MemberId"] or actor.member
             actor.epoch = actor.generation = reply["MemberEpoch"]
+            actor.interval_ms = reply["HeartbeatIntervalMs"]
             if reply["Assignment"] is not None:
                 actor.owned = {part["TopicId"]: part["Partitions"] for part in reply["Assignment"]["TopicPartitions"]}
         if api == "SyncGroup" and reply["ErrorCode"] == 0:

@@ -5,8 +5,9 @@ import re
 import select
 import time
 
-from group_answers.script import ANSWER_SECONDS, WAITING, Script, how_of, without_words
+from group_answers.script import WAITING, Script, how_of, without_words
 from group_answers.suite import ordered
+from harness.patience import PATIENCE_SECONDS
 from wire.client import UNKNOWN_TOPIC, Client
 from wire.connection import Closed
 
@@ -52,8 +53,6 @@ LEFT_OUT = (a_name_for_an_unused_id, an_unused_id_leaves, somebody_waits_under_t
 class Side(Script):
     """One of the brokers."""
 
-    together_seconds = 0
-
     def __init__(self, node, barrier, topics, prefix, wait_seconds, background_seconds):
         super().__init__(node, {**topics, "v": prefix + "v"}, dict(barrier.ids))
         self.barrier = barrier
@@ -74,7 +73,7 @@ class Side(Script):
             actor.connection.client_id = f"{who}{actor.lives}"
             api = self.ask(actor, verb, how_of(words))
             if api not in WAITING and actor.connection.awaited:
-                self.gather(ANSWER_SECONDS, actor)
+                self.gather(PATIENCE_SECONDS, self.answered(actor))
             if api in TOPIC_CHANGES and self.answers:
                 self.await_topics(words[0])
             self.settle()
@@ -190,7 +189,7 @@ class Pair:
 
     def __init__(self, nodes, partitions):
         self.nodes = nodes
-        self.barriers = [Client(node, seconds=60) for node in nodes]
+        self.barriers = [Client(node) for node in nodes]
         self.topics = {short: short for short in partitions}
         self.runs = self.steps = 0
         for connection in self.barriers:

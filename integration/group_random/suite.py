@@ -33,7 +33,7 @@ def test_random_sequences(env):
         kafka.start()
         with env.own_broker(**CONFIG) as ottla:
             for node in (kafka, ottla):
-                with Client(node, seconds=60) as connection:
+                with Client(node) as connection:
                     await_coordinator(connection)
             compare(Pair((kafka, ottla), PARTITIONS))
     finally:
