@@ -25,7 +25,7 @@ from harness import cache, tools
 from harness.patience import PATIENCE_SECONDS
 from harness.runner import Different
 
-SESSION_MS = 10_000                     # a static member is back within it also on a busy machine
+SESSION_MS = 10_000                     # until who is dead is dead to its group
 INTERVAL_SECONDS = 0.02
 ERROR_BYTES = 1000                      # of what a program wrote besides, shown where it failed
 BASE = cache.INTEGRATION / "group_clients"
@@ -79,11 +79,11 @@ class Process:
             name, _, said = line.rstrip("\n").partition(" ")
             self.members[name].take(*said.partition(" ")[::2])
 
-    def open(self, name, **how):
+    def open(self, name, session_ms=SESSION_MS, **how):
         """A member begins; what it will have said."""
         member = self.members[name] = Member()
         words = " ".join(f"{key}={value}" for key, value in how.items() if value is not None)
-        self.process.stdin.write(f"open name={name} session_ms={SESSION_MS} {words}\n")
+        self.process.stdin.write(f"open name={name} session_ms={session_ms} {words}\n")
         return member
 
     def close(self, name):

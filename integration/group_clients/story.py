@@ -14,6 +14,7 @@ from harness.runner import Different
 
 from .members import SESSION_MS, Process, until
 
+RETURN_MS = 60_000                      # the session of who comes back within it, also on a busy machine
 PARTITIONS = 4
 RECORDS = 200
 CONFIG = {"group.initial.rebalance.delay.ms": 0, "group.consumer.session.timeout.ms": SESSION_MS,
@@ -35,9 +36,14 @@ class Variant:
     sent: list = field(default_factory=list)
     members: list = field(default_factory=list)
 
+    def returns(self):
+        """Whether somebody comes back under the name of the one that dies."""
+        return self.static and not self.lost
+
     def open(self, process, who):
-        member = process.open(f"{self.name}/{who}", topic=self.topic, group=f"{self.topic}-group", protocol=self.protocol,
-                              assignor=self.assignor, instance=f"instance-{who}" if self.static else None,
+        member = process.open(f"{self.name}/{who}", RETURN_MS if self.returns() else SESSION_MS, topic=self.topic,
+                              group=f"{self.topic}-group", protocol=self.protocol, assignor=self.assignor,
+                              instance=f"instance-{who}" if self.static else None,
                               pattern=f"^{self.topic}(-more)?$" if self.regex else None)
         self.members.append(member)
         return member
@@ -66,6 +72,9 @@ def run(env, client, variants):
     with env.own_broker(**CONFIG) as node, Process(client, node) as a, Process(client, node) as b, Process(client, node) as c:
         for variant in variants:
             variant.topic = env.topic(PARTITIONS, variant.name, node=node)
+            if variant.returns() and variant.protocol == "consumer":
+                env.tool("kafka-configs", "--alter", "--entity-type", "groups", "--entity-name", f"{variant.topic}-group",
+                         "--add-config", f"consumer.session.timeout.ms={RETURN_MS}", node=node)
         try:
             go(env, node, variants, (a, b, c))
         except Different as difference:  # what the members say is half of it
@@ -76,7 +85,7 @@ def run(env, client, variants):
 def go(env, node, variants, processes):
     a, b, c = processes
     dynamic = [variant for variant in variants if not variant.static]
-    static = [variant for variant in variants if variant.static and not variant.lost]
+    static = [variant for variant in variants if variant.returns()]
     pairs = [(variant, variant.open(a, "a"), variant.open(b, "b")) for variant in variants]
     until("two share", lambda: all(variant.shared_by(one, two) for variant, one, two in pairs), a, b)
     everything(node, variants, "shared", processes)
