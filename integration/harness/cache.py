@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from . import volumes
+from .patience import PATIENCE_SECONDS
 
 INTEGRATION = Path(__file__).resolve().parent.parent
 CACHE = Path(os.environ.get("OTTLA_CACHE") or Path.home() / ".cache" / "ottla")
@@ -85,7 +86,7 @@ def complete(entry):
 def _version(command, pattern):
     if shutil.which(command[0]) is None:
         return None
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
     found = re.search(pattern, done.stdout + done.stderr)
     return tuple(int(part) for part in found.groups()) if done.returncode == 0 and found else None
 

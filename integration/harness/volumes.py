@@ -13,12 +13,13 @@ import subprocess
 import time
 from pathlib import Path
 
+from .patience import PATIENCE_SECONDS
+
 MAKE = {"ext4": ["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,nodiscard"], "xfs": ["mkfs.xfs", "-q", "-f", "-K"]}
 BYTES_MIN = {"ext4": 8 << 20, "xfs": 300 << 20}
 SPARE_BYTES = 512 << 20                     # of the disk that holds the image, which nobody else is to miss
 SHUTDOWN = 0x8004587D                       # EXT4_IOC_SHUTDOWN, and XFS_IOC_GOINGDOWN: both _IOR('X', 125, __u32)
 WITHOUT_FLUSH = 2                           # neither data nor journal: what a power cut does
-UNMOUNT_SECONDS = 10
 NOBODY = 65534
 
 
@@ -36,7 +37,7 @@ def missing(kind):
 
 
 def _run(*command):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"`{' '.join(map(str, command))}` gave {done.returncode}: {done.stdout}{done.stderr}")
     return done.stdout.strip()
@@ -77,14 +78,15 @@ class Volume:
 
     def _detach(self):
         if self.device is not None:
-            subprocess.run(["losetup", "--detach", self.device], check=False, timeout=60)
+            subprocess.run(["losetup", "--detach", self.device], check=False, timeout=PATIENCE_SECONDS)
             self.device = None
 
     def unmount(self):
         """Whoever had files open there is gone, or about to be. (The path itself may say no more than EIO by now.)"""
-        deadline = time.monotonic() + UNMOUNT_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while self.mounted:
-            done = subprocess.run(["umount", str(self.path)], capture_output=True, text=True, check=False, timeout=60)
+            done = subprocess.run(["umount", str(self.path)], capture_output=True, text=True, check=False,
+                                  timeout=PATIENCE_SECONDS)
             self.mounted = done.returncode != 0
             if self.mounted and time.monotonic() > deadline:
                 raise RuntimeError(f"{self.path} stays mounted: {done.stderr}")
@@ -111,7 +113,7 @@ class Volume:
             self.unmount()
         finally:
             if self.mounted:
-                subprocess.run(["umount", "--lazy", str(self.path)], check=False, timeout=60)
+                subprocess.run(["umount", "--lazy", str(self.path)], check=False, timeout=PATIENCE_SECONDS)
                 self.mounted = False
             self._detach()
             self.image.unlink(missing_ok=True)
