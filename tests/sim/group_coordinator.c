@@ -370,7 +370,7 @@ void group_coordinator_topic(struct group_coordinator *coordinator, uint32_t top
     if (coordinator->groups == NULL)
         return;
     if (is_gone)
-        coordinator->going[gone.id.bytes[UUID_BYTES - 1]] = true;
+        coordinator->going[gone.id.bytes[UUID_BYTES - 1]] = (uint8_t)(topic + 1);
     begin(coordinator);
     groups_topics_changed(coordinator->groups, &coordinator->step, &gone, is_gone ? 1 : 0);
     end(coordinator);

@@ -89,12 +89,13 @@ struct group_coordinator {
     struct group_transaction *transactions;
     uint32_t transaction_count;
     uint32_t transaction_room;
-    bool going[COORDINATOR_LIVES_MAX + 1]; /* topics that went while it was up: their offsets are being taken away */
-    bool gone[COORDINATOR_LIVES_MAX + 1];  /* ... and have been */
-    uint32_t batches;                      /* whole ones */
-    uint32_t committed;                    /* of them */
-    size_t batch_bytes_max;                /* of one step, by the seed */
-    size_t batch_bytes;                    /* of the one under way */
+    /* By life: 1 + number of a topic that went while it was up: its offsets are being taken away; and have been. */
+    uint8_t going[COORDINATOR_LIVES_MAX + 1];
+    bool gone[COORDINATOR_LIVES_MAX + 1];
+    uint32_t batches;       /* whole ones */
+    uint32_t committed;     /* of them */
+    size_t batch_bytes_max; /* of one step, by the seed */
+    size_t batch_bytes;     /* of the one under way */
     bool resetting, confused;
     uint32_t fail_in;     /* records; 0: no failure */
     struct list answered; /* in this step */

@@ -97,19 +97,34 @@ void group_coordinator_expect(const struct group_coordinator *coordinator, struc
     }
 }
 
-static void check_none_of(const struct group_coordinator *coordinator, const struct group *group)
+static bool stands_anywhere(const struct groups *groups, uint32_t life)
 {
-    for (uint32_t t = 0; group->offsets != NULL && t < group->offsets->count; t++) {
-        const struct topic_offsets *topic = group->offsets->topics[t];
+    list_each (&groups->all, node) {
+        const struct group *group = LIST_ENTRY(node, struct group, in_all);
 
-        for (uint32_t i = 0; i < topic->count; i++) {
-            const struct offset_entry *entry = &topic->entries[i];
-            uint8_t life = offset_entry_topic_id(topic, entry).bytes[UUID_BYTES - 1];
+        for (uint32_t t = 0; group->offsets != NULL && t < group->offsets->count; t++) {
+            const struct topic_offsets *topic = group->offsets->topics[t];
 
-            /* One that a transaction holds for the topic that has the name now takes its place with the marker. */
-            assert(!entry->cell.stored || entry->pending != NULL || !coordinator->gone[life]);
+            for (uint32_t i = 0; i < topic->count; i++)
+                if (topic->entries[i].cell.stored &&
+                    offset_entry_topic_id(topic, &topic->entries[i]).bytes[UUID_BYTES - 1] == life)
+                    return true;
         }
     }
+    return false;
+}
+
+/* Beside what a transaction holds for the topic that has the name now something of the one before may stay. */
+static bool is_held(const struct groups *groups, struct bytes name)
+{
+    list_each (&groups->all, node) {
+        const struct topic_offsets *topic = offsets_find_topic(LIST_ENTRY(node, struct group, in_all), name);
+
+        for (uint32_t i = 0; topic != NULL && i < topic->count; i++)
+            if (topic->entries[i].pending != NULL)
+                return true;
+    }
+    return false;
 }
 
 void group_coordinator_check_gone(struct group_coordinator *coordinator)
@@ -118,10 +133,10 @@ void group_coordinator_check_gone(struct group_coordinator *coordinator)
 
     if (!list_is_empty(&groups->gone_topics))
         return;
-    for (uint32_t life = 0; life <= COORDINATOR_LIVES_MAX; life++) {
-        coordinator->gone[life] = coordinator->gone[life] || coordinator->going[life];
-        coordinator->going[life] = false;
+    for (uint32_t life = 1; life <= coordinator->lives; life++) {
+        if (coordinator->going[life] > 0)
+            coordinator->gone[life] = !is_held(groups, coordinator->table[coordinator->going[life] - 1].name);
+        coordinator->going[life] = 0;
+        assert(!coordinator->gone[life] || !stands_anywhere(groups, life));
     }
-    list_each (&groups->all, node)
-        check_none_of(coordinator, LIST_ENTRY(node, struct group, in_all));
 }

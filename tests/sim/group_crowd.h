@@ -78,6 +78,7 @@ struct crowd_member {
     uint8_t wanted_lives[COORDINATOR_TOPICS];
     bool reconciled; /* it owns what it is to own */
     bool gives_back; /* ... which is not what is owned in `before` any more, and says so with its next heartbeat */
+    bool stubborn;   /* it does not */
     bool says_all; /* an answer was lost, or the subscription is another: with the next heartbeat it says everything */
     bool says_owned; /* what it owns is another than what it said last */
     int16_t beat_version;

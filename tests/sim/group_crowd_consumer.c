@@ -9,6 +9,7 @@ enum {
     EXPRESSION_PERCENT = 25,
     RECONCILES_PERCENT = 60, /* of the times that it could */
     SAYS_ALL_PERCENT = 10,
+    STUBBORN_PERCENT = 1,
     LEAVE = -1,
     LEAVE_FOR_NOW = -2,
 };
@@ -189,6 +190,16 @@ void crowd_consumer_hear(struct crowd_member *member, struct crowd_call *call)
 
 /* ---- what it does ---- */
 
+/* Whether it is to give something back of a topic that is there. */
+static bool must_give_back(const struct crowd_member *member)
+{
+    for (uint32_t t = 0; t < COORDINATOR_TOPICS && !member->reconciled; t++)
+        for (uint32_t p = 0; p < COORDINATOR_PARTITIONS_MAX; p++)
+            if (member->now.lives[t] == member->wanted_lives[t] && member->now.owned[t][p] && !member->wanted[t][p])
+                return true;
+    return false;
+}
+
 /* It owns what it was told to, and no more: from now on, and it says so. */
 static void reconcile(struct crowd_member *member)
 {
@@ -224,8 +235,11 @@ static void reconcile(struct crowd_member *member)
 
 void crowd_consumer_act(struct crowd_member *member)
 {
+    member->stubborn = must_give_back(member) && (member->stubborn || crowd_chance(member, STUBBORN_PERCENT));
     if (crowd_chance(member, 2)) {
         leave(member);
+    } else if (member->stubborn) {
+        beat(member); /* until its time for that is over */
     } else if (member->before.id[0] != '\0' && crowd_chance(member, 10)) {
         crowd_say_stale(member);
     } else if (!member->reconciled && (member->crowd->over || crowd_chance(member, RECONCILES_PERCENT))) {

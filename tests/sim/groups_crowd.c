@@ -11,6 +11,7 @@ enum {
     TROUBLE_EVERY_MS = 1500,
     LAST_TO_COME_MS = 25000,
     SETTLE_MS_MAX = 120000,
+    CHANGES = 2,
     DIES_PERCENT = 40,
     /* A consumer's session, with whose end the group becomes a classic one; a rebalance that waits for a static member;
      * that member's session, which begins anew with the generation (as with Apache Kafka); a rebalance. */
@@ -173,6 +174,9 @@ static void settle(struct group_crowd *crowd)
     sim_event_cancel(sim, &crowd->trouble);
     /* Whoever stalls or is to come back does so within this time. */
     (void)sim_run(sim, sim->mono_ns + LAST_TO_COME_MS * NS_PER_MS, never, crowd);
+    become_stable(crowd, SETTLE_MS_MAX);
+    for (uint32_t i = 0; i < CHANGES; i++) /* of which nobody tells it who joins */
+        change_topic(crowd);
     become_stable(crowd, SETTLE_MS_MAX);
     for (uint32_t i = 0; i < CROWD_MEMBERS; i++)
         if (crowd->members[i].state == MEMBER_IN && sim_chance(sim, DIES_PERCENT))
