@@ -2,11 +2,13 @@
  * One node with two reactors; a producer with an idempotent id pipelines batches to
  * partitions on both, a consumer follows them with long polls, connections break now and then, every I/O completion is
  * delayed and reordered; in most runs the node is killed in the middle, or (flush.messages=1) loses its power, and
- * starts again; then it stops cleanly, starts once more, and all is read and written on; at last the faults stop.
+ * starts again; then it stops cleanly, starts once more, and all is read and written on; at last the faults stop. In
+ * half of the runs members of groups read the same records (node_groups.h), and the node may die at any step.
  *
  * Holds     after every step: sim_node_check, and what was acknowledged is there to be read. Record n of a partition is
  * the n-th that the producer sent there, once, whatever broke meanwhile; what was acknowledged is there after the
- * restart; a batch sent again after it keeps its offset; all ends in time, and without faults at once.
+ * restart; a batch sent again after it keeps its offset; all ends in time, and without faults at once; without them
+ * groups become stable.
  */
 #include "sim/scenario.h"
 
@@ -21,6 +23,7 @@
 #include "protocol/gen/init_producer_id.h"
 #include "protocol/gen/produce.h"
 #include "protocol/record.h"
+#include "sim/node_groups.h"
 #include "sim/sim_client.h"
 #include "sim/sim_node.h"
 
@@ -32,6 +35,9 @@ enum {
     CRASHES = 2,       /* of one phase */
     PATIENCE_SECONDS = 300,
     CALM_PATIENCE_SECONDS = 10, /* without faults all goes on at once */
+    STABLE_SECONDS = 30,        /* who went before them comes back, and what it was is forgotten */
+    GROUP_COMMITS = 40,         /* of one phase, at least */
+    CRASH_STEPS = 12000,        /* of a phase with groups, at most */
     CREATE_TOPICS_VERSION = 7,
     INIT_PRODUCER_ID_VERSION = 4,
     PRODUCE_FIRST_WITH_ZSTD = 7,
@@ -87,7 +93,11 @@ struct scenario {
     bool synced_acks; /* the topic has flush.messages=1; only then is what was acknowledged safe from power cuts */
     bool calm;        /* no fault happens any more */
     int64_t crash_at; /* acknowledged records that bring the next crash; INT64_MAX: none */
+    struct node_groups groups;
+    uint64_t commits_wanted;
+    uint64_t crash_step, crash_commits; /* ... or the step, or number of commits, that does, if that is sooner */
 };
+_Static_assert(PARTITIONS == (int)NODE_GROUP_PARTITIONS, "members read all of it");
 
 /* ---- what the records say ---- */
 
@@ -415,7 +425,7 @@ static bool all_is_read(void *context)
     for (int32_t p = 0; p < PARTITIONS; p++)
         if (s->read[p] < s->sent[p])
             return false;
-    return s->batches_left == 0 && s->sendings_open == 0;
+    return s->batches_left == 0 && s->sendings_open == 0 && s->groups.commits >= s->commits_wanted;
 }
 
 /* After every step: the node is whole, and what was acknowledged is there. */
@@ -441,7 +451,8 @@ static bool crash_is_due(void *context)
 {
     struct scenario *s = context;
 
-    return all_is_read(s) || acked_total(s) >= s->crash_at;
+    return all_is_read(s) || acked_total(s) >= s->crash_at || s->sim.steps >= s->crash_step ||
+           s->groups.commits >= s->crash_commits;
 }
 
 static bool is_quiet(void *context)
@@ -472,6 +483,13 @@ static void connect_clients(struct scenario *s)
     sim_client_init(&s->consumer, host, sim_loop_new(&s->sim, "consumer", 0), &address, "sim-consumer");
 }
 
+static void disconnect_clients(struct scenario *s)
+{
+    sim_client_deinit(&s->producer);
+    sim_client_deinit(&s->consumer);
+    node_groups_stop(&s->groups);
+}
+
 static void set_up(struct scenario *s)
 {
     s->setup.answered = on_topic;
@@ -483,16 +501,25 @@ static void set_up(struct scenario *s)
     run_until(s, is_set_up, "a producer id");
 }
 
+static bool is_stable(void *context)
+{
+    return node_groups_are_stable(&((struct scenario *)context)->groups);
+}
+
 static void produce_and_read(struct scenario *s)
 {
     s->batches_left = BATCHES;
+    s->commits_wanted = s->groups.exist ? s->groups.commits + GROUP_COMMITS : 0;
     s->stop_fetching = false;
     s->session_id = 0;
     s->session_epoch = s->sessions ? 0 : -1;
     fetch_more(s);
     produce_more(s);
     for (uint32_t i = 0; i < CRASHES && s->crash_at != INT64_MAX; i++) {
-        s->crash_at = acked_total(s) + 1 + (int64_t)sim_draw(&s->sim, (uint64_t)BATCHES * RECORDS_MAX / 2);
+        s->crash_at = acked_total(s) + 1 + (int64_t)sim_draw(&s->sim, BATCHES * RECORDS_MAX / 2);
+        s->crash_step = s->groups.exist ? s->sim.steps + sim_draw(&s->sim, CRASH_STEPS) : UINT64_MAX;
+        s->crash_commits = s->groups.exist ? s->groups.commits + 1 + sim_draw(&s->sim, GROUP_COMMITS) : UINT64_MAX;
+        s->crash_at += s->groups.exist ? INT32_MAX : 0; /* it may come when the producer is through, too */
         run_until(s, crash_is_due, "a crash");
         if (all_is_read(s))
             break;
@@ -522,29 +549,34 @@ void produce_fetch_run(uint64_t seed, bool chatty, struct sim_outcome *outcome)
                                  sim_draw(&s->sim, FETCH_REQUEST_VERSION_MAX - FETCH_REQUEST_VERSION_MIN + 1));
     s->acks = sim_chance(&s->sim, 50) ? 1 : -1;
     s->sessions = s->fetch_version >= FETCH_FIRST_WITH_SESSIONS && sim_chance(&s->sim, 60);
-
     s->synced_acks = sim_chance(&s->sim, 50);
     s->crash_at = sim_chance(&s->sim, 70) ? 0 : INT64_MAX;
+    node_groups_init(&s->groups, &s->sim, &s->node, s->synced_acks);
 
     sim_node_start(&s->node);
     connect_clients(s);
     set_up(s);
+    s->groups.topic = BYTES_LITERAL(TOPIC);
+    s->groups.topic_id = s->topic_id;
+    node_groups_start(&s->groups, &s->node, &s->network.hosts[1]);
     s->sim.stepped = check;
     s->sim.stepped_context = s;
     produce_and_read(s);
 
     /* All that was acknowledged outlives a clean stop, and the producer goes on where it was. */
     sim_node_stop(&s->node);
-    sim_client_deinit(&s->producer);
-    sim_client_deinit(&s->consumer);
+    disconnect_clients(s);
     sim_node_start(&s->node);
     connect_clients(s);
+    node_groups_start(&s->groups, &s->node, &s->network.hosts[1]);
     memset(s->read, 0, sizeof(s->read));
     produce_and_read(s);
 
     /* The faults stop: from here on everything goes its way without delay. */
     s->calm = true;
     s->crash_at = INT64_MAX;
+    s->groups.calm = true;
+    run_within(s, STABLE_SECONDS, is_stable, "stable groups");
     produce_and_read(s);
 
     *outcome = (struct sim_outcome){
@@ -559,8 +591,7 @@ void produce_fetch_run(uint64_t seed, bool chatty, struct sim_outcome *outcome)
         outcome->records += (uint64_t)s->read[p];
     }
     sim_node_stop(&s->node);
-    sim_client_deinit(&s->producer);
-    sim_client_deinit(&s->consumer);
+    disconnect_clients(s);
     sim_node_deinit(&s->node);
     sim_network_deinit(&s->network);
     sim_deinit(&s->sim);
