@@ -82,6 +82,8 @@ MIGRATION = {
                                             "c join v=9 meta=sub:t instance=i; c sync; c describe; b hb epoch=2",
     "a static member, back without leaving": "a hb join topics=t instance=i; b hb join topics=t; a hb own; a hb own; c join v=9 meta=sub:t instance=i; c sync; a hb; "
                                              "c cdescribe; b hb left; c beat; c describe",
+    "a static member changes its protocol and its subscription": "a hb join topics=t instance=i; b join v=3 meta=sub:t; c join v=9 meta=sub:u instance=i; b beat; "
+                                                                 "b commit t/0=1; b describe; c beat; c join v=9 meta=sub:u; b fetch t/0",
     "classic members of a consumer group": "a hb join topics=t; b join v=9 meta=sub:t; b join v=9 meta=sub:t; b sync; b beat; b beat gen=1; b beat member=who; b sync gen=1; "
                                            "b sync name=sticky; b join v=9 meta=sub:t protocols=sticky; b join v=9 meta=sub:u; b sync; b leave; a hb own; a cdescribe",
     "who is refused has no id": "a hb join topics=t instance=i; b join v=9 meta=sub:t member=who instance=i; b join v=9 meta=sub:t member=who instance=j; a hb left; "

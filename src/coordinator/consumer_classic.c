@@ -197,8 +197,8 @@ static enum err fill_join(struct join *join)
     return arena_copy(who->op->arena, who->member_id, &response->member_id);
 }
 
-/* All are of the classic protocol now, and what it is told holds in the classic group. */
-static enum err downgrade(struct join *join)
+/* All are of the classic protocol now, and what it is told holds in the classic group. epoch: before this request. */
+static enum err downgrade(struct join *join, int32_t epoch)
 {
     struct consumer_subscriber *who = &join->who;
     struct group *group = who->consumer->group;
@@ -206,7 +206,7 @@ static enum err downgrade(struct join *join)
     enum err err = fill_join(join);
 
     if (err == ERR_OK)
-        err = consumer_downgrade(who->consumer, who->step, NULL, 0);
+        err = consumer_downgrade(who->consumer, who->step, epoch, NULL, 0);
     if (err == ERR_OK && is_stale)
         classic_begin_rebalance(group, who->step,
                                 &(struct rebalance_cause){.cause = CAUSE_CONVERTED,
@@ -220,12 +220,13 @@ static enum err downgrade(struct join *join)
 static enum err go_on(struct join *join)
 {
     struct consumer_subscriber *who = &join->who;
+    int32_t epoch = who->consumer->epoch;
     enum err err = consumer_subscribe(who);
 
     if (err != ERR_OK)
         return err;
     if (who->downgrades)
-        return downgrade(join);
+        return downgrade(join, epoch);
     group_timer_stop(who->groups, &who->member->rebalance_timer); /* it may have been of the other protocol */
     group_timer_start(who->groups, &who->member->sync_timer,
                       who->step->now_ns + who->member->about.rebalance_timeout_ms * NS_PER_MS);

@@ -321,8 +321,8 @@ bool consumer_may_downgrade(const struct consumer_group *consumer, const struct 
 /* It does when that member is gone, and what that writes fits a step, but not what is left of this one. */
 bool consumer_downgrade_waits(const struct consumer_group *consumer, const struct step *step,
                               struct consumer_member *member);
-/* Without those members. The group is of the classic kind then. */
-MUST_CHECK enum err consumer_downgrade(struct consumer_group *consumer, struct step *step,
+/* Without those members. The group is of the classic kind then, of that generation: the epoch that members know of. */
+MUST_CHECK enum err consumer_downgrade(struct consumer_group *consumer, struct step *step, int32_t generation,
                                        struct consumer_member *const *without, uint32_t without_count);
 /* And a rebalance follows. */
 MUST_CHECK enum err consumer_downgrade_without(struct consumer_group *consumer, struct step *step,

@@ -334,11 +334,10 @@ static enum err seed_of(const struct consumer_member *member, const struct step 
     return err == ERR_OK ? consumer_encode_assignment(member, &member->target, step, arena, &seed->assignment) : err;
 }
 
-enum err consumer_downgrade(struct consumer_group *consumer, struct step *step, struct consumer_member *const *without,
-                            uint32_t without_count)
+enum err consumer_downgrade(struct consumer_group *consumer, struct step *step, int32_t generation,
+                            struct consumer_member *const *without, uint32_t without_count)
 {
     struct group *group = consumer->group;
-    int32_t generation = consumer->epoch;
     struct classic_seed *seeds = NULL;
     struct arena arena;
     uint32_t count = 0;
@@ -379,7 +378,7 @@ enum err consumer_downgrade_without(struct consumer_group *consumer, struct step
     if (err == ERR_OK)
         err = arena_copy(&arena, members[0]->about.client_host, &cause.client_host);
     if (err == ERR_OK)
-        err = consumer_downgrade(consumer, step, members, count);
+        err = consumer_downgrade(consumer, step, consumer->epoch, members, count);
     if (err == ERR_OK)
         classic_begin_rebalance(group, step, &cause);
     arena_deinit(&arena);

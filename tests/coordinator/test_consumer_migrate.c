@@ -383,6 +383,20 @@ START_TEST(static_comes_back)
 }
 END_TEST
 
+/* Rule: with another subscription it is a rebalance; the generation is still the one that all others were told of, so
+ * that they are sent to it (27) and may commit what they have, instead of being thrown out (22). */
+START_TEST(static_downgrade_changed)
+{
+    begin();
+    JOIN(&world, "new", "t", .instance = "i");
+    JOIN_OLD("old", .id = "x");
+    JOIN_OLD("late", .id = "", .instance = "i", .topic = "u");
+    old_beat("old", "x", 3);
+    client_describe(&world, "g", 5);
+    end("migrate_static_changed");
+}
+END_TEST
+
 /* Rule: a group whose last member has left while another is about to join is not Empty: its epochs go on from its
  * generations, though nobody is in it. */
 START_TEST(last_one_left)
@@ -544,4 +558,4 @@ END_TEST
 
 RUN_TESTS("consumer_migrate", refused_without_a_trace, what_does_not_fit_this_tick, too_many_leave, up_and_down,
           upgrade_refused, upgrade_too_large, two_owners, empty_groups, classic_members, static_downgrade,
-          static_comes_back, last_one_left, oldest_members, about_as_large_as_the_batch)
+          static_comes_back, static_downgrade_changed, last_one_left, oldest_members, about_as_large_as_the_batch)
