@@ -258,6 +258,7 @@ def clients(suite):
         suite.step('benchmark, tiny', ['tools/bench/run', '--tiny'], 'bench')
         suite.step('benchmark of groups, tiny', ['tools/bench/groups', '--tiny'], 'bench-groups')
         suite.step('turns of groups, tiny', ['tools/bench/group_turns', '--tiny'], 'bench-group-turns')
+        suite.step('turns of large frames, tiny', ['tools/bench/frame_turns', '--tiny'], 'bench-frame-turns')
     if built(suite, 'release') and built(suite, 'tsan'):
         suite.step('stock clients, TSan', ['integration/run', 'build/tsan/src/ottla', '--build', 'build/release', '-k', RACE_TESTS],
                    'clients-tsan', counts=False)

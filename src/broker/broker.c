@@ -44,8 +44,8 @@ static void on_abandoned(void *context, struct exchange *exchange)
     struct request *request = exchange->user;
 
     (void)context;
-    if (request != NULL && request->abandoned != NULL)
-        request->abandoned(request);
+    if (request != NULL)
+        request_abandon(request);
 }
 
 static void on_freed(void *context, struct connection *connection)
@@ -314,7 +314,7 @@ static enum err make_metadata(struct broker *broker)
 
 static enum err make_shards(struct broker *broker)
 {
-    uint32_t count = broker->env.reactor_count + 1;
+    uint32_t count = broker->env.reactor_count + 2;
 
     broker->shards = mem_calloc(count, sizeof(*broker->shards));
     if (broker->shards == NULL)
@@ -327,7 +327,9 @@ static enum err make_shards(struct broker *broker)
             return err;
     }
     for (uint32_t i = 0; i < count; i++) {
-        struct loop *loop = i < broker->env.reactor_count ? broker->env.reactors[i] : broker->env.controller;
+        struct loop *loop = i < broker->env.reactor_count    ? broker->env.reactors[i]
+                            : i == broker->env.reactor_count ? broker->env.controller
+                                                             : broker->env.aside;
         enum err err = shard_init(&broker->shards[i], broker, loop, i);
 
         assert(loop->index == i);

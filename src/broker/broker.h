@@ -36,6 +36,7 @@ struct broker_env {
     struct loop **reactors; /* by index; at least one */
     uint32_t reactor_count;
     struct loop *controller; /* of its own, so that a busy data path never costs an election */
+    struct loop *aside;      /* likewise, for what would hold up reactors (request_aside.h); its index is the last */
     /* The node cannot go on (its metadata log, or every log directory, is lost to I/O errors): it should be stopped. On
      * any of its loops, perhaps more than once; NULL: nobody is told. message: one line for people, for the call. */
     void (*failed)(void *context, const char *message);
@@ -70,7 +71,8 @@ void broker_stop(struct broker *broker, broker_done_fn *done, void *context);
 /* Only after stop is done, or before start. NULL does nothing. */
 void broker_free(struct broker *broker);
 
-/* A turn of that loop (the controller's has the last index) took so long; for a metric. On its thread. */
+/* A turn of that loop (of the reactors or the controller, whose index is the next) took so long; for a metric. On its
+ * thread. */
 void broker_turn_ended(struct broker *broker, uint32_t loop_index, int64_t turn_ns);
 
 /* The companion serves HTTP on that port of ottla.http.listener, or, 0, could not: so it is described from here on. Any

@@ -134,7 +134,7 @@ struct broker {
 
     struct broker_metrics *metrics;
     struct metadata_node *metadata;
-    struct shard *shards; /* reactor_count + 1 */
+    struct shard *shards; /* the reactors', the controller's, the one aside */
     uint32_t shard_count;
     struct budget budget;
     struct connections **connections; /* by shard */
@@ -191,6 +191,12 @@ struct broker {
     struct loop_job stop_job;
     char message[BROKER_MESSAGE_CHARS];
 };
+
+/* What requests of many entries are worked on by. */
+static inline struct shard *broker_aside(struct broker *broker)
+{
+    return &broker->shards[broker->env.reactor_count + 1];
+}
 
 extern const struct image_feature_range broker_features[];
 extern const uint32_t broker_feature_count;

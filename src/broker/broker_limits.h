@@ -14,6 +14,11 @@ enum {
     /* --- one request --- */
     REQUEST_ARENA_BYTES_MAX = 256 * 1024 * 1024, /* reply included; its frame is at most 100 MiB. Beyond: no memory */
     REQUEST_ARENA_SHARE_DIVISOR = 2,             /* and at most that part of the node's memory */
+    REQUEST_TURN_ENTRIES = 4096, /* elements of arrays and tagged fields of a request that a reactor works on in one
+                                    turn: a millisecond. One that has more is worked on aside (request_aside.h) */
+    /* The same of requests that may overlap, and so cannot leave their order: partitions of a Produce. A producer packs
+     * some 15,000 batches of one record each into its 1 MB (max.request.size). Beyond it the connection is closed. */
+    REQUEST_OVERLAPPING_ENTRIES_MAX = 32 * 1024,
     REPLY_BYTES_FREE = 1024 * 1024, /* a reply of so much may stay until its client has taken it; more is charged */
     SCATTER_ARENA_BYTES_MAX = 128 * 1024 * 1024, /* of one home's part: a compressed batch is opened in it, and one over
                                                     that is refused */
@@ -21,8 +26,8 @@ enum {
      * until then: either is some 0.6 ms. The others come with the next turns. */
     SCATTER_TURN_OPS = 256,
     SCATTER_TURN_BYTES = 128 * 1024,
-    REPLY_TURN_BYTES = 128 * 1024, /* of what a reply is made of: more is put together and encoded on an I/O thread,
-                                      where that is said to be possible (request_reply_made); some 0.5 ms */
+    REPLY_TURN_BYTES = 128 * 1024, /* of what a reply is made of: more is put together and encoded aside, where that
+                                      is said to be possible (request_reply_made); some 0.5 ms */
     LOG_DIRS_PART_BYTES_MAX = 64 * 1024 * 1024, /* that one home tells of its partitions: a million of them; the
                                                    connection is closed */
     FETCH_RESULT_BYTES_MAX = 4 * 1024 * 1024,   /* that one home copies for a fetch; the rest are file ranges, and what
@@ -57,8 +62,8 @@ enum {
     OUTBOX_RETRY_MS = 1,              /* a mailbox that was full is tried again: it drains in less */
 
     /* --- one node --- */
-    BROKER_REACTORS_MAX = 256,                       /* more cores than any host we aim at */
-    BROKER_LOG_DIRS_MAX = 64,                        /* disks of one host; more stop the start */
+    BROKER_REACTORS_MAX = 255, /* more cores than any host we aim at; with the two other shards a byte counts them */
+    BROKER_LOG_DIRS_MAX = 64,  /* disks of one host; more stop the start */
     BROKER_MEMORY_BYTES_DEFAULT = 256 * 1024 * 1024, /* where nobody says: a small container's */
     BROKER_MEMORY_RESERVE_BYTES = 8 * 1024 * 1024,   /* that clients cannot touch: for quorum and controllers */
     BROKER_DESCRIPTORS_DEFAULT = 1024,               /* Debian's limit of a process */

@@ -58,6 +58,8 @@ void dynamic_config_apply(struct shard *shard)
     if (shard->index < shard->broker->env.reactor_count) {
         apply_to_logs(shard);
         group_coordinators_configure(shard);
+    } else if (shard == broker_aside(shard->broker)) {
+        group_coordinators_configure(shard); /* its requests are refused or not by the same settings */
     } else {
         apply_to_connections(shard->broker, shard->image);
     }

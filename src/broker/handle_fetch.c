@@ -388,7 +388,10 @@ void handle_fetch(struct request *request, void *body)
     request->cleanup = free_results;
     /* A session is the broker's: a client may come back to it by another connection. */
     owner = in->session_id > 0 ? fetch_session_shard(in->session_id) : request->shard->index;
-    fetch->shard = owner < request->broker->env.reactor_count ? &request->broker->shards[owner] : request->shard;
+    if (owner < request->broker->env.reactor_count || owner == broker_aside(request->broker)->index)
+        fetch->shard = &request->broker->shards[owner];
+    else
+        fetch->shard = request->shard;
     request->abandoned = abandoned;
     if (fetch->shard == request->shard) {
         begin(fetch);

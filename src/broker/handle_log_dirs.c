@@ -257,19 +257,27 @@ static enum err fill(struct inquiry *inquiry)
     return err;
 }
 
+static void *put_together(struct request *request)
+{
+    struct inquiry *inquiry = request->user;
+
+    return fill(inquiry) == ERR_OK ? &inquiry->response : NULL;
+}
+
 static void came_back(struct inquiry *inquiry)
 {
     enum err err = ERR_OK;
+    size_t bytes = 0;
 
     assert(inquiry->left > 0);
     if (--inquiry->left > 0)
         return;
-    for (uint32_t i = 0; err == ERR_OK && i < inquiry->part_count; i++)
+    for (uint32_t i = 0; err == ERR_OK && i < inquiry->part_count; i++) {
         err = inquiry->parts[i].err;
+        bytes += inquiry->parts[i].count * (sizeof(struct held) + sizeof(struct describe_log_dirs_partition));
+    }
     if (err == ERR_OK)
-        err = fill(inquiry);
-    if (err == ERR_OK)
-        request_reply(inquiry->request, &inquiry->response);
+        request_reply_made(inquiry->request, bytes, put_together);
     else
         request_close(inquiry->request, "no memory for the reply");
 }
@@ -317,7 +325,7 @@ static void run(struct inquiry *inquiry)
         struct part *part = &inquiry->parts[i];
 
         part->message.task.run = part_there;
-        outbox_send(&origin->outbox, &part->message, part->home->loop, inquiry->request->connection);
+        outbox_send(&origin->outbox, &part->message, part->home->loop, request_slowed(inquiry->request));
     }
 }
 

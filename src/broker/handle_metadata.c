@@ -220,13 +220,37 @@ static bool fill_cluster(struct metadata *metadata)
     return true;
 }
 
+static void *put_together(struct request *request)
+{
+    struct metadata *metadata = request->user;
+
+    return fill_cluster(metadata) && fill_topics(metadata) ? &metadata->response : NULL;
+}
+
+/* What the answer is made of, by and large. */
+static size_t answer_bytes(const struct metadata *metadata)
+{
+    const struct image *image = metadata->request->image;
+    uint64_t topics = metadata->in->topics_count;
+    uint64_t partitions = 0;
+
+    if (metadata->all) {
+        topics = image == NULL ? 0 : image_topic_count(image);
+        partitions = image == NULL ? 0 : image_partition_count(image);
+    }
+    for (uint32_t i = 0; !metadata->all && image != NULL && i < topics; i++) {
+        const struct metadata_request_topic *in = &metadata->in->topics[i];
+        const struct image_topic *row =
+            metadata->by_id ? image_topic_by_id(image, in->topic_id) : image_topic_by_name(image, in->name);
+
+        partitions += row == NULL ? 0 : row->partition_count;
+    }
+    return topics * sizeof(struct metadata_response_topic) + partitions * sizeof(struct metadata_response_partition);
+}
+
 static void answer(struct metadata *metadata)
 {
-    if (!fill_cluster(metadata) || !fill_topics(metadata)) {
-        request_close(metadata->request, "no memory for the reply");
-        return;
-    }
-    request_reply(metadata->request, &metadata->response);
+    request_reply_made(metadata->request, answer_bytes(metadata), put_together);
 }
 
 /* ---- making what is missing ---- */
@@ -390,6 +414,7 @@ void handle_metadata(struct request *request, void *body)
     }
     metadata->request = request;
     metadata->in = body;
+    request->user = metadata;
     metadata_response_init(&metadata->response);
     /* Version 0 had no null: none named was all. */
     metadata->all = metadata->in->topics == NULL || (version == 0 && metadata->in->topics_count == 0);

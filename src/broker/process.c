@@ -58,7 +58,7 @@ struct process {
     struct crash_ring ring;
     struct io_pool *io_pool;
     struct net *net;
-    struct worker *workers; /* the reactors', the controller's, the companion's */
+    struct worker *workers; /* the reactors', the controller's, the one aside, the companion's */
     uint32_t reactor_count;
     const struct process_companion *companion; /* NULL: none is wanted */
     void *companion_state;
@@ -122,6 +122,8 @@ static void turn_ended(void *context, const struct reactor_turn *turn)
     struct process *process = worker->process;
 
     histogram_record(&worker->turns, turn->ns < 0 ? 0 : (uint64_t)turn->ns);
+    if (worker->index == process->reactor_count + 1) /* it is there for long turns */
+        return;
     if (process->broker != NULL)
         broker_turn_ended(process->broker, worker->index, turn->ns);
     if (turn->ns >= LONG_TURN_NS)
@@ -138,7 +140,7 @@ static enum err make_workers(struct process *process)
     if (reactors >= BROKER_REACTORS_MAX)
         reactors = BROKER_REACTORS_MAX - 1;
     process->reactor_count = reactors;
-    workers = reactors + 1 + (process->companion != NULL ? 1 : 0);
+    workers = reactors + 2 + (process->companion != NULL ? 1 : 0);
     process->workers = mem_calloc(workers, sizeof(*process->workers));
     process->loops = mem_calloc(workers, sizeof(struct loop *));
     if (process->workers == NULL || process->loops == NULL)
@@ -159,7 +161,10 @@ static enum err make_workers(struct process *process)
         if (i < reactors)
             (void)snprintf(name, sizeof(name), "reactor-%u", i);
         else
-            (void)snprintf(name, sizeof(name), "%s", i == reactors ? "controller" : process->companion->name);
+            (void)snprintf(name, sizeof(name), "%s",
+                           i == reactors       ? "controller"
+                           : i == reactors + 1 ? "aside"
+                                               : process->companion->name);
         err = reactor_new(&config, &process->workers[i].reactor);
         if (err != ERR_OK)
             return err;
@@ -297,7 +302,7 @@ static bool start_companion(struct process *process)
 
     if (process->companion == NULL)
         return true;
-    env.loop = process->loops[process->reactor_count + 1];
+    env.loop = process->loops[process->reactor_count + 2];
     err = process->companion->start(&env, &process->companion_state, message);
     if (err != ERR_OK)
         complain(process, message[0] != '\0' ? message : err_text(err));
@@ -491,6 +496,7 @@ static enum err make_all(struct process *process, char message[BROKER_MESSAGE_CH
     env.reactors = process->loops;
     env.reactor_count = process->reactor_count;
     env.controller = process->loops[process->reactor_count];
+    env.aside = process->loops[process->reactor_count + 1];
     err = broker_new(&env, config, &process->broker, message);
     return err == ERR_OK ? start_workers(process) : err;
 }

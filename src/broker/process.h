@@ -2,10 +2,9 @@
  * process: what is per process and not per node: descriptors, signals, the log sink, threads, the memory total. It
  * gives a broker the real seams and runs it until a signal ends it.
  *
- * Threads  one reactor each for ottla.reactors loops, one for the controller, one for the companion if there is one,
- *          ottla.io.threads for what may block. The
- *          calling thread sleeps in sigwait: SIGTERM and SIGINT stop, SIGUSR1 writes the crash report, and what the
- *          loops have to tell it comes as SIGUSR2.
+ * Threads  one reactor each for ottla.reactors loops, one for the controller, one aside for what takes long, one for
+ *          the companion if there is one, ottla.io.threads for what may block. The calling thread sleeps in sigwait:
+ * SIGTERM and SIGINT stop, SIGUSR1 writes the crash report, and what the loops have to tell it comes as SIGUSR2.
  */
 #ifndef OTTLA_BROKER_PROCESS_H
 #define OTTLA_BROKER_PROCESS_H

@@ -7,6 +7,7 @@
 #include "broker/broker_internal.h"
 #include "broker/client.h"
 #include "broker/handlers.h"
+#include "broker/request_aside.h"
 #include "protocol/frame.h"
 
 enum { WHY_CHARS = 160 }; /* of the line that says why a connection was closed */
@@ -22,10 +23,10 @@ static void tell_made(struct request *request)
 
 static void free_request(struct request *request)
 {
-    struct client *client = connection_user(request->connection);
+    struct client *client = request->api->overlaps ? connection_user(request->connection) : NULL;
 
     tell_made(request);
-    if (client != NULL && request->api->overlaps)
+    if (client != NULL)
         client->overlapping_bytes -= request->exchange->frame_size;
     if (request->cleanup != NULL)
         request->cleanup(request);
@@ -34,28 +35,59 @@ static void free_request(struct request *request)
     mem_free(request);
 }
 
+/* Aside. */
+static void free_aside(struct request *request)
+{
+    struct shard *aside = request->shard;
+
+    request_aside_give(request);
+    free_request(request);
+    shard_closing_ended(aside);
+}
+
+/* From home: on its shard. */
+static void let_go(struct request *request)
+{
+    if (request_is_aside(request))
+        request_aside_go(request, free_aside);
+    else
+        free_request(request);
+}
+
 static void count_request(const struct request *request)
 {
-    const struct shard *shard = request->shard;
+    const struct shard *shard = request->home;
 
     broker_metrics_count(request->broker->metrics, shard->metrics, request->api,
                          loop_now_ns(shard->loop) - request->exchange->read_ns);
 }
 
-void request_close(struct request *request, const char *why)
+/* At home. The reason may lie in the request: it is said first. */
+static void close_exchange(struct request *request)
 {
     struct exchange *exchange = request->exchange;
+    char why[WHY_CHARS];
 
-    assert(request->state == REQUEST_EXECUTING);
-    free_request(request);
+    (void)snprintf(why, sizeof(why), "%s", request->closed_why);
+    let_go(request);
     exchange_close(exchange, why);
+}
+
+void request_close(struct request *request, const char *why)
+{
+    assert(request->state == REQUEST_EXECUTING);
+    request->closed_why = why;
+    if (request_is_aside(request))
+        request_aside_return(request, close_exchange);
+    else
+        close_exchange(request);
 }
 
 void request_finish_silent(struct request *request)
 {
     struct exchange *exchange = request->exchange;
 
-    assert(request->state == REQUEST_EXECUTING);
+    assert(request->state == REQUEST_EXECUTING && !request_is_aside(request));
     count_request(request);
     free_request(request);
     exchange_finish_silent(exchange);
@@ -72,7 +104,7 @@ static void released(struct exchange *exchange, bool sent)
 
     (void)sent;
     assert(request->state == REQUEST_REPLIED);
-    free_request(request);
+    let_go(request);
 }
 
 static size_t arena_bytes_max(const struct broker *broker)
@@ -82,18 +114,29 @@ static size_t arena_bytes_max(const struct broker *broker)
     return share < REQUEST_ARENA_BYTES_MAX ? (size_t)share : REQUEST_ARENA_BYTES_MAX;
 }
 
+static enum err reserve(struct request *request, size_t bytes)
+{
+    return request_is_aside(request) ? request_aside_reserve(request, bytes)
+                                     : exchange_reserve(request->exchange, bytes);
+}
+
 /* What was allocated since the request was decoded stays until the client has taken the reply: many large ones that
  * nobody takes must not add up to more than the node has. */
 static enum err charge_reply(struct request *request)
 {
     size_t bytes = request->arena.held_bytes - request->decoded_bytes;
 
-    return bytes <= REPLY_BYTES_FREE ? ERR_OK : exchange_reserve(request->exchange, bytes);
+    return bytes <= REPLY_BYTES_FREE ? ERR_OK : reserve(request, bytes);
 }
 
 enum err request_reserve(struct request *request, size_t bytes)
 {
-    return bytes <= REPLY_BYTES_FREE ? ERR_OK : exchange_reserve(request->exchange, bytes);
+    return bytes <= REPLY_BYTES_FREE ? ERR_OK : reserve(request, bytes);
+}
+
+struct connection *request_slowed(const struct request *request)
+{
+    return request_is_aside(request) ? NULL : request->connection;
 }
 
 void request_charge(struct request *request, enum api_quota kind, uint64_t amount)
@@ -114,8 +157,6 @@ static void decide(struct request *request)
     assert(request->state == REQUEST_EXECUTING);
     request->decided_ns = loop_now_ns(request->shard->loop);
     request_charge(request, QUOTA_REQUEST, (uint64_t)(request->decided_ns - request->exchange->started_ns));
-    if (request->throttle_ms > 0)
-        connection_mute(request->connection, request->decided_ns + (int64_t)request->throttle_ms * 1000000);
 }
 
 static void encode(struct request *request, void *response)
@@ -130,11 +171,23 @@ static void encode(struct request *request, void *response)
                               request->header.correlation_id, response, &request->arena, &reply->slices, &reply->count);
 }
 
+/* At home. */
 static void leave(struct request *request)
+{
+    loop_event(request->home->loop, "reply api=a correlation=b", request->api->key, request->header.correlation_id);
+    if (request->throttle_ms > 0)
+        connection_mute(request->connection, request->decided_ns + (int64_t)request->throttle_ms * 1000000);
+    count_request(request);
+    request->state = REQUEST_REPLIED;
+    exchange_free_frame(request->exchange); /* what the reply took from it is copied by now */
+    exchange_reply(request->exchange, request->reply.slices, request->reply.count, released);
+}
+
+/* The reply is made, or could not be. */
+static void finish(struct request *request)
 {
     struct reply *reply = &request->reply;
 
-    loop_event(request->shard->loop, "reply api=a correlation=b", request->api->key, request->header.correlation_id);
     if (reply->err == ERR_OK)
         reply->err = charge_reply(request);
     if (reply->err != ERR_OK) {
@@ -145,17 +198,17 @@ static void leave(struct request *request)
         return;
     }
     tell_made(request);
-    count_request(request);
-    request->state = REQUEST_REPLIED;
-    exchange_free_frame(request->exchange); /* what the reply took from it is copied by now */
-    exchange_reply(request->exchange, reply->slices, reply->count, released);
+    if (request_is_aside(request))
+        request_aside_return(request, leave);
+    else
+        leave(request);
 }
 
 void request_reply(struct request *request, void *response)
 {
     decide(request);
     encode(request, response);
-    leave(request);
+    finish(request);
 }
 
 static void make(struct request *request)
@@ -168,27 +221,23 @@ static void make(struct request *request)
         encode(request, response);
 }
 
-static void make_job(struct loop_job *job)
+/* Aside, of a request that is not. */
+static void make_aside(struct request *request)
 {
-    make(LIST_ENTRY(job, struct request, reply.job));
-}
-
-static void job_done(struct loop_job *job)
-{
-    leave(LIST_ENTRY(job, struct request, reply.job));
+    make(request);
+    request_aside_return(request, finish);
 }
 
 void request_reply_made(struct request *request, size_t bytes, void *(*response)(struct request *request))
 {
     decide(request);
     request->reply.make = response;
-    if (bytes > REPLY_TURN_BYTES) {
-        request->reply.job = (struct loop_job){.run = make_job, .done = job_done};
-        loop_submit(request->shard->loop, &request->reply.job);
+    if (bytes > REPLY_TURN_BYTES && !request_is_aside(request)) {
+        request_aside_go(request, make_aside);
         return;
     }
     make(request);
-    leave(request);
+    finish(request);
 }
 
 bool request_may(const struct request *request, enum operation operation, enum resource_type type, struct bytes name)
@@ -221,25 +270,31 @@ static bool is_served(const struct api *api, const struct listener *listener)
     return (api->listeners & (listener->is_controller ? ON_CONTROLLER : ON_BROKER)) != 0;
 }
 
-/* Ends what has not become a request: err's fate is the connection's. */
+/* Why the connection ends of what has not become a request. */
+static void say_refused(char why[WHY_CHARS], const struct request_header *header, const struct wire_reader *reader,
+                        enum err err)
+{
+    assert(err == ERR_NOMEM || err == ERR_LIMIT || err_fate(err) == FATE_CLOSE);
+    if (err == ERR_NOMEM) /* no reply without memory either */
+        (void)snprintf(why, WHY_CHARS, "no memory for the request");
+    else if (err == ERR_MALFORMED)
+        (void)snprintf(why, WHY_CHARS, "%s api=%d version=%d position_bytes=%zu wanted_bytes=%zu left_bytes=%zu",
+                       err_text(err), header->request_api_key, header->request_api_version,
+                       wire_reader_position(reader), reader->wanted, reader->left);
+    else
+        (void)snprintf(why, WHY_CHARS, "%s api=%d version=%d",
+                       err == ERR_LIMIT ? "more entries than may be" : err_text(err), header->request_api_key,
+                       header->request_api_version);
+}
+
 static void refuse(struct shard *shard, struct exchange *exchange, const struct request_header *header,
                    const struct wire_reader *reader, enum err err)
 {
     char why[WHY_CHARS];
 
-    if (err == ERR_NOMEM) { /* no reply without memory either */
-        exchange_close(exchange, "no memory for the request");
-        return;
-    }
-    assert(err_fate(err) == FATE_CLOSE);
-    if (err == ERR_MALFORMED)
-        (void)snprintf(why, sizeof(why), "%s api=%d version=%d position_bytes=%zu wanted_bytes=%zu left_bytes=%zu",
-                       err_text(err), header->request_api_key, header->request_api_version,
-                       wire_reader_position(reader), reader->wanted, reader->left);
-    else
-        (void)snprintf(why, sizeof(why), "%s api=%d version=%d", err_text(err), header->request_api_key,
-                       header->request_api_version);
-    broker_metrics_refuse(shard->broker->metrics, shard->metrics);
+    say_refused(why, header, reader, err);
+    if (err != ERR_NOMEM)
+        broker_metrics_refuse(shard->broker->metrics, shard->metrics);
     exchange_close(exchange, why);
 }
 
@@ -253,6 +308,7 @@ static struct request *request_new(struct shard *shard, struct connection *conne
     if (request == NULL)
         return NULL;
     request->shard = shard;
+    request->home = shard;
     request->broker = shard->broker;
     request->exchange = exchange;
     request->connection = connection;
@@ -301,8 +357,51 @@ static enum err decode(struct request *request, struct wire_reader *reader, void
         return ERR_NOMEM;
     err = message_read(type, reader, &request->arena, request->header.request_api_version, *body);
     if (err == ERR_OK && request->arena.held_bytes > request->exchange->frame_size)
-        err = exchange_reserve(request->exchange, request->arena.held_bytes);
+        err = reserve(request, request->arena.held_bytes);
     return err;
+}
+
+static void execute(struct request *request, void *body)
+{
+    request->state = REQUEST_EXECUTING;
+    request->decoded_bytes = request->arena.held_bytes;
+    request->arena.limit_bytes = arena_bytes_max(request->broker); /* from here on the handler takes what it needs */
+    request->api->handle(request, body);
+}
+
+/* Aside: decoded from the beginning, and worked on there. */
+static void begin_aside(struct request *request)
+{
+    struct wire_reader reader;
+    struct request_header header;
+    char why[WHY_CHARS];
+    struct bytes kept = {0};
+    void *body = NULL;
+    enum err err = ERR_OK;
+
+    request->shard->closing++; /* a stop waits until it is freed */
+    wire_reader_init(&reader, bytes_of(request->exchange->frame, request->exchange->frame_size));
+    err = frame_read_request_header(&reader, &header);
+    if (err == ERR_OK)
+        err = decode(request, &reader, &body);
+    if (err == ERR_OK) {
+        execute(request, body);
+        return;
+    }
+    say_refused(why, &request->header, &reader, err);
+    if (err != ERR_NOMEM)
+        broker_metrics_refuse(request->broker->metrics, request->shard->metrics);
+    arena_reset(&request->arena);
+    kept = arena_printf(&request->arena, "%s", why);
+    request->state = REQUEST_EXECUTING;
+    request_close(request, kept.data == NULL ? "no memory for the request" : (const char *)kept.data);
+}
+
+static void set_aside(struct request *request)
+{
+    arena_reset(&request->arena);
+    request->shard = broker_aside(request->broker);
+    request_aside_go(request, begin_aside);
 }
 
 void request_begin(struct shard *shard, struct connection *connection, struct exchange *exchange)
@@ -316,6 +415,7 @@ void request_begin(struct shard *shard, struct connection *connection, struct ex
     enum err err = ERR_OK;
 
     wire_reader_init(&reader, bytes_of(exchange->frame, exchange->frame_size));
+    reader.entries_left = REQUEST_TURN_ENTRIES;
     err = find_api(listener, &reader, &header, &api);
     loop_event(shard->loop, "request api=a correlation=b", header.request_api_key, header.correlation_id);
     if (err == ERR_OK) {
@@ -331,16 +431,25 @@ void request_begin(struct shard *shard, struct connection *connection, struct ex
         handle_unknown_api_versions(request);
         return;
     }
+    if (api->overlaps)
+        reader.entries_left = REQUEST_OVERLAPPING_ENTRIES_MAX;
     err = decode(request, &reader, &body);
-    if (err != ERR_OK) {
+    if (err == ERR_OK) {
+        execute(request, body);
+    } else if (err == ERR_LIMIT && !api->overlaps) {
+        set_aside(request);
+    } else {
         free_request(request);
         refuse(shard, exchange, &header, &reader, err);
-        return;
     }
-    request->state = REQUEST_EXECUTING;
-    request->decoded_bytes = request->arena.held_bytes;
-    request->arena.limit_bytes = arena_bytes_max(shard->broker); /* from here on the handler takes what it needs */
-    api->handle(request, body);
+}
+
+void request_abandon(struct request *request)
+{
+    if (request_is_aside(request))
+        request_aside_abandon(request);
+    else if (request->abandoned != NULL)
+        request->abandoned(request);
 }
 
 bool request_overlaps(struct connection *connection, struct bytes frame)

@@ -1,7 +1,8 @@
 /*
  * request: one request from decoded frame to reply: who asks, where, until when, and the memory that lives as long.
  * A handler gets it, asks access for every topic, group and id it touches, and ends it once with request_reply,
- * request_finish_silent or request_close, at once or later; always on its own shard's loop.
+ * request_finish_silent or request_close, at once or later; always on its own shard's loop. That is its connection's,
+ * or, for one of many entries, the one aside (request_aside.h): a handler does not care.
  *
  * States    DECODING -> EXECUTING -> REPLIED, then freed; without a reply freed at once. Each ending asserts that it is
  *           the first. The arena, the frame (unless freed) and what cleanup frees stay until the reply's last byte has
@@ -37,16 +38,25 @@ struct reply {
     struct slice *slices;
     uint32_t count;
     enum err err;
-    struct loop_job job;
     void *(*make)(struct request *request);
+};
+
+/* request_aside.c's. */
+struct request_aside {
+    struct loop_task task; /* there and back */
+    void (*run)(struct request *request);
+    struct loop_task abandon;
+    size_t reserved_bytes;
+    bool is_over; /* it is on its way home */
 };
 
 struct request {
     enum request_state state;
-    struct shard *shard;
+    struct shard *shard; /* where it is worked on */
+    struct shard *home;  /* its connection's */
     struct broker *broker;
-    struct exchange *exchange;
-    struct connection *connection;
+    struct exchange *exchange;     /* its home's, but for the frame */
+    struct connection *connection; /* likewise, but for its addresses */
     const struct listener *listener;
     const struct api *api;
     struct request_header header;
@@ -66,23 +76,29 @@ struct request {
     void (*made)(struct request *request);
     /* Optional; the client is gone: what the request waits for may be given up. It still has to be ended. */
     void (*abandoned)(struct request *request);
-    void *user; /* the handler's */
+    void *user;             /* the handler's */
+    const char *closed_why; /* a literal, or in the arena */
     struct reply reply;
+    struct request_aside aside;
 };
 
 /* Frames become requests; called by the shard's connections. */
 void request_begin(struct shard *shard, struct connection *connection, struct exchange *exchange);
 bool request_overlaps(struct connection *connection, struct bytes frame);
+/* The client is gone; what the request waits for may be given up. On its home, while it executes. */
+void request_abandon(struct request *request);
 
 /* The one way out: sets the throttle time, encodes at the request's version, hands the bytes over. response: of the
  * type that the API's row writes; may point into the arena and the frame. */
 void request_reply(struct request *request, void *response);
 /*
  * The same for what is made of much: response puts it together, of what the request holds (its arena, its frame, its
- * image, what its cleanup frees); NULL: no memory. More than REPLY_TURN_BYTES: on an I/O thread, the encoding too; the
+ * image, what its cleanup frees); NULL: no memory. More than REPLY_TURN_BYTES: on the loop aside, the encoding too; the
  * request is its alone meanwhile, whatever becomes of the client. It may ask request_may.
  */
 void request_reply_made(struct request *request, size_t bytes, void *(*response)(struct request *request));
+/* Whom a full mailbox slows down (outbox.h): its connection; NULL for a request aside, which executes alone anyway. */
+struct connection *request_slowed(const struct request *request);
 /* No reply (Produce with acks=0). */
 void request_finish_silent(struct request *request);
 /* Ends the connection instead of answering; why: a literal for the log line. */

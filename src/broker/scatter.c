@@ -51,6 +51,7 @@ enum err scatter_add(struct scatter *scatter, struct scatter_op *op)
     else
         part->last->next = op;
     part->last = op;
+    part->count++;
     return ERR_OK;
 }
 
@@ -158,9 +159,7 @@ static void told_on(struct loop_task *task)
 static void start_part(struct scatter_part *part)
 {
     part->next_op = part->first;
-    part->left = 1; /* ours, likewise */
-    for (struct scatter_op *op = part->first; op != NULL; op = op->next)
-        part->left++;
+    part->left = 1 + part->count; /* ours, likewise */
     start_on(part);
 }
 
@@ -199,7 +198,7 @@ void scatter_run(struct scatter *scatter)
             continue;
         }
         part->message.task.run = told_start;
-        outbox_send(&origin->outbox, &part->message, part->home->loop, scatter->request->connection);
+        outbox_send(&origin->outbox, &part->message, part->home->loop, request_slowed(scatter->request));
     }
     if (local != NULL) /* last: the others work meanwhile */
         start_part(local);

@@ -32,6 +32,7 @@ struct scatter_part {
     struct scatter_op *first, *last;
     struct scatter_op *next_op; /* the next to begin */
     struct arena arena;         /* the home's until the part is back, then the request's */
+    uint32_t count;
     uint32_t left;
     struct loop_timer timer;
     struct outbox_message message; /* there */

@@ -1,7 +1,8 @@
 /*
  * shard: what one loop holds of a broker: its connections, its share of the partitions (those whose home it is), its
  * fetch sessions, and the metadata as this loop knows it. Shards share nothing but what is constant; they speak by
- * messages. The last shard is the controller loop's: it serves the controller listeners and is home to no partition.
+ * messages. Two shards are home to no partition: the controller loop's, which serves the controller listeners, and the
+ * one aside, which has no connections and works on what would hold up the others (request_aside.h).
  *
  * Home     (mix(topic id) + partition) mod reactors, fixed for the life of the process, so that a mailbox's order is
  *          the partition's order, and the partitions of one topic spread evenly.

@@ -127,6 +127,9 @@ void connections_drain(struct connections *connections, struct loop_task *draine
 /* Closes all at once; exchanges that execute still have to be ended. */
 void connections_abort(struct connections *connections);
 const struct connections_stats *connections_stats(const struct connections *connections);
+/* Charges memory that belongs to no exchange here to the budget, and gives it back. ERR_NOMEM: it cannot bear it. */
+MUST_CHECK enum err connections_reserve(struct connections *connections, size_t bytes);
+void connections_give_back(struct connections *connections, size_t bytes);
 
 /* --- one connection --- */
 

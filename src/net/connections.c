@@ -126,3 +126,13 @@ const struct connections_stats *connections_stats(const struct connections *conn
 {
     return &connections->stats;
 }
+
+enum err connections_reserve(struct connections *connections, size_t bytes)
+{
+    return budget_take(&connections->memory.gate, NULL, bytes, false) ? ERR_OK : ERR_NOMEM;
+}
+
+void connections_give_back(struct connections *connections, size_t bytes)
+{
+    budget_give(&connections->memory.gate, bytes);
+}

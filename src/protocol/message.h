@@ -117,6 +117,7 @@ static inline bool message_serves(const struct message_type *type, int16_t versi
  *
  * ERR_UNSERVED   a version the type does not have
  * ERR_MALFORMED  the bytes are no such message; the reader knows where, and what was missing
+ * ERR_LIMIT      more entries than the reader may take
  * ERR_NOMEM      over the arena's limit */
 MUST_CHECK enum err message_read(const struct message_type *type, struct wire_reader *r, struct arena *arena,
                                  int16_t version, void *message);

@@ -58,6 +58,9 @@ struct wire_reader {
     enum err err;
     size_t wanted; /* by the read that failed, in bytes, so that a log line can say what was missing */
     size_t left;   /* at that read, in bytes */
+    /* Elements of arrays, and tagged fields, that may still come: what takes time to read, and to work on. Whoever
+     * lets them not go on for ever sets it; one more is ERR_LIMIT. */
+    size_t entries_left;
 };
 
 /* Borrows the bytes. */

@@ -9,7 +9,7 @@ void wire_reader_init(struct wire_reader *r, struct bytes from)
     const uint8_t *start = from.data == NULL ? (const uint8_t *)wire_empty : from.data;
 
     assert(from.data != NULL || from.size == 0);
-    *r = (struct wire_reader){.start = start, .at = start, .end = start + from.size};
+    *r = (struct wire_reader){.start = start, .at = start, .end = start + from.size, .entries_left = SIZE_MAX};
 }
 
 void wire_reader_fail(struct wire_reader *r, enum err err, size_t wanted)
@@ -207,6 +207,17 @@ struct records wire_read_records(struct wire_reader *r, struct arena *arena, uns
     return (struct records){.slices = slice, .slice_count = 1, .size = run.size};
 }
 
+/* So many entries follow. False: more than may. */
+static bool take_entries(struct wire_reader *r, size_t count)
+{
+    if (count > r->entries_left) {
+        wire_reader_fail(r, ERR_LIMIT, 0);
+        return false;
+    }
+    r->entries_left -= count;
+    return true;
+}
+
 uint32_t wire_read_count(struct wire_reader *r, unsigned form, size_t element_bytes_min, bool *null)
 {
     int64_t length = form & WIRE_COMPACT ? (int64_t)wire_read_uvarint(r) - 1 : wire_read_i32(r);
@@ -222,7 +233,7 @@ uint32_t wire_read_count(struct wire_reader *r, unsigned form, size_t element_by
         wire_reader_fail(r, ERR_MALFORMED, count * element_bytes_min);
         return 0;
     }
-    return (uint32_t)count;
+    return take_entries(r, count) ? (uint32_t)count : 0;
 }
 
 bool wire_read_present(struct wire_reader *r)
@@ -321,6 +332,8 @@ struct wire_tags wire_read_tags(struct wire_reader *r)
         wire_reader_fail(r, ERR_MALFORMED, (size_t)tags.left * 2);
         tags.left = 0;
     }
+    if (!take_entries(r, tags.left))
+        tags.left = 0;
     return tags;
 }
 

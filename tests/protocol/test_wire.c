@@ -194,6 +194,32 @@ START_TEST(counts_are_held_against_what_is_left)
 }
 END_TEST
 
+/* Elements of arrays and tagged fields share one number; the last that fits is taken, and of one more nothing is. */
+START_TEST(entries_have_a_limit)
+{
+    struct bytes bytes = BYTES_LITERAL("\x00\x00\x00\x02\x00\x00\x00\x07\x00\x00\x00\x08" /* two numbers */
+                                       "\x02\x00\x00\x01\x01\x09");                       /* two fields */
+
+    for (size_t entries = 0; entries <= 4; entries++) {
+        struct wire_reader r = reader_of(bytes);
+        struct arena arena;
+        uint32_t count = 0;
+
+        arena_init(&arena, 4096);
+        r.entries_left = entries;
+        (void)wire_read_i32_array(&r, &arena, WIRE_PLAIN, &count);
+        ck_assert_uint_eq(count, entries < 2 ? 0 : 2);
+        ck_assert_int_eq(r.err, entries < 2 ? ERR_LIMIT : ERR_OK);
+        ck_assert_uint_eq(arena.used_bytes, entries < 2 ? 0 : 16);
+        wire_skip_tags(&r);
+        ck_assert_int_eq(r.err, entries < 4 ? ERR_LIMIT : ERR_OK);
+        if (entries == 4)
+            ck_assert_uint_eq(wire_reader_left(&r), 0);
+        arena_deinit(&arena);
+    }
+}
+END_TEST
+
 START_TEST(arena_limit_is_an_error)
 {
     static uint8_t bytes[4 + 4096];
@@ -320,6 +346,7 @@ int main(void)
     tcase_add_test(tcase, null_only_where_it_may_be);
     tcase_add_test(tcase, strings_have_a_limit);
     tcase_add_test(tcase, counts_are_held_against_what_is_left);
+    tcase_add_test(tcase, entries_have_a_limit);
     tcase_add_test(tcase, arena_limit_is_an_error);
     tcase_add_test(tcase, tags_ascend_and_fit);
     tcase_add_test(tcase, writer_stops_at_its_end);

@@ -17,7 +17,7 @@
 #include "base/loop.h"
 #include "base/rng.h"
 
-enum { SIM_LOOPS_MAX = 128 }; /* of all lives of the nodes */
+enum { SIM_LOOPS_MAX = 160 }; /* of all lives of the nodes */
 
 /* Something that will happen: embedded in what it concerns, borrowed until it has run or is cancelled. */
 struct sim_event {

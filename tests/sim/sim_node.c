@@ -90,7 +90,10 @@ void sim_node_begin(struct sim_node *node)
     }
     node->controller = sim_loop_new(node->sim, "controller", node->reactor_count);
     sim_loop_set_node(node->controller);
+    node->aside = sim_loop_new(node->sim, "aside", node->reactor_count + 1);
+    sim_loop_set_node(node->aside);
     env.controller = node->controller;
+    env.aside = node->aside;
     before = sim_mem_enter(true);
     err = broker_new(&env, &node->config, &node->broker, message);
     if (err != ERR_OK)
@@ -111,6 +114,7 @@ static void kill_loops(struct sim_node *node)
     for (uint32_t i = 0; i < node->reactor_count; i++)
         sim_loop_kill(node->reactors[i]);
     sim_loop_kill(node->controller);
+    sim_loop_kill(node->aside);
 }
 
 void sim_node_stop(struct sim_node *node)
@@ -139,7 +143,8 @@ void sim_node_kill(struct sim_node *node, bool power_cut)
     sim_fs_forget_files(node->disk);
     (void)sim_mem_free_node();
     node->broker = NULL;
-    if (power_cut) /* what was not promised to survive one may be gone */
+    node->told = false; /* a start may just have ended */
+    if (power_cut)      /* what was not promised to survive one may be gone */
         node->seen_count = 0;
 }
 

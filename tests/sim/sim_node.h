@@ -28,6 +28,7 @@ struct sim_node {
     uint32_t reactor_count;
     struct loop *reactors[SIM_NODE_REACTORS_MAX];
     struct loop *controller;
+    struct loop *aside;
     struct log_sink log_sink;
     bool chatty; /* log lines go to standard error */
     bool silent; /* not even those of errors, which the test brings about itself */
