@@ -12,6 +12,7 @@
 enum {
     RECORD_VERSION = 4,        /* Kafka 4.1 and above write */
     RECORD_VERSION_EXPIRE = 1, /* the one that has expireTimestamp */
+    PARTS_ALWAYS = 4096,       /* topics and partitions that are looked through however small the batch: 0.5 ms */
 };
 
 struct commit_part {
@@ -181,6 +182,28 @@ static enum err write_parts(const struct commit *commit)
     return err;
 }
 
+static enum err check_member(const struct commit *commit)
+{
+    enum err allowed = may_commit(commit);
+
+    return allowed == ERR_STALE_MEMBER_EPOCH && commit->transactional ? ERR_ILLEGAL_GENERATION : allowed;
+}
+
+/* More topics and partitions than a batch could hold if their records had no names: some twice of what it does. They
+ * are not even looked through, for which the others of this loop would have to wait. (Apache Kafka would still take
+ * what fits if more than half were unknown to it.) */
+static bool is_too_many(const struct commit *commit, uint64_t count)
+{
+    return count > PARTS_ALWAYS && count > step_room(commit->step) / STEP_RECORD_FRAME_BYTES;
+}
+
+static enum err refuse_too_many(const struct commit *commit)
+{
+    enum err allowed = check_member(commit);
+
+    return allowed != ERR_OK ? allowed : ERR_UNKNOWN_SERVER_ERROR; /* as below */
+}
+
 /* ERR_OK: the response is filled in, be it with refusals. */
 static enum err decide(const struct commit *commit)
 {
@@ -189,9 +212,7 @@ static enum err decide(const struct commit *commit)
 
     if (commit->asked == 0)
         return ERR_OK; /* the group is not asked, and nobody's session goes on */
-    allowed = may_commit(commit);
-    if (allowed == ERR_STALE_MEMBER_EPOCH && commit->transactional)
-        allowed = ERR_ILLEGAL_GENERATION;
+    allowed = check_member(commit);
     if (allowed != ERR_OK) {
         fail_all(commit, allowed);
         return ERR_OK;
@@ -223,8 +244,10 @@ static enum err take(struct commit *commit, const struct offset_commit_request *
     struct arena *arena = commit->op->arena;
     uint32_t part_count = 0;
 
-    for (uint32_t i = 0; i < in->topics_count; i++)
+    for (uint32_t i = 0; i < in->topics_count && !is_too_many(commit, i + (uint64_t)part_count); i++)
         part_count += in->topics[i].partitions_count;
+    if (is_too_many(commit, in->topics_count + (uint64_t)part_count))
+        return refuse_too_many(commit);
     out->topics = arena_array(arena, in->topics_count, sizeof(*out->topics));
     if (out->topics == NULL || make_room(commit, in->topics_count, part_count) != ERR_OK)
         return ERR_NOMEM;
@@ -293,8 +316,10 @@ static enum err take_txn(struct commit *commit, const struct txn_offset_commit_r
     struct arena *arena = commit->op->arena;
     uint32_t part_count = 0;
 
-    for (uint32_t i = 0; i < in->topics_count; i++)
+    for (uint32_t i = 0; i < in->topics_count && !is_too_many(commit, i + (uint64_t)part_count); i++)
         part_count += in->topics[i].partitions_count;
+    if (is_too_many(commit, in->topics_count + (uint64_t)part_count))
+        return refuse_too_many(commit);
     out->topics = arena_array(arena, in->topics_count, sizeof(*out->topics));
     if (out->topics == NULL || make_room(commit, in->topics_count, part_count) != ERR_OK)
         return ERR_NOMEM;

@@ -275,6 +275,53 @@ START_TEST(a_commit_over_the_batch)
 }
 END_TEST
 
+/* Rule: a commit of more topics and partitions than any batch of that size could hold is not looked through: it is
+ * refused whole, for its member first. With as many as could be held, or few of them, each partition is answered for
+ * itself. */
+START_TEST(a_commit_of_too_many)
+{
+    enum { FEW = 4096, MANY = 5000 };
+
+    static const struct {
+        uint32_t entries;
+        uint32_t batch; /* that many have room in it */
+        bool taken;
+    } cases[] = {
+        {FEW, 1, true}, {FEW + 1, FEW, false}, {FEW + 1, FEW + 1, true}, {MANY, MANY, true}, {MANY + 1, MANY, false}};
+    static struct offset_commit_request_partition parts[MANY];
+
+    world_open(&world);
+    world.quiet = true;
+    world_topic(&world, "t", 1);
+    for (uint32_t i = 0; i < MANY; i++) {
+        offset_commit_request_partition_init(&parts[i]);
+        parts[i].partition_index = 1 + (int32_t)i; /* there is none */
+        parts[i].committed_metadata = BYTES_LITERAL("");
+    }
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct commit *commit = commit_of("t");
+        struct world_call *call = NULL;
+
+        commit->topic.partitions = parts;
+        commit->topic.partitions_count = cases[i].entries - 1; /* the topic counts, too */
+        world.batch_room = (cases[i].batch + 1) * (size_t)STEP_RECORD_FRAME_BYTES - 1;
+        call = world_ask(&world, "c", ASK_OFFSET_COMMIT, COMMIT_VERSION, "g", &commit->request);
+        ck_assert_int_eq(call->op.op.err, cases[i].taken ? ERR_OK : ERR_UNKNOWN_SERVER_ERROR);
+        if (cases[i].taken) {
+            const struct offset_commit_response *out = call->response;
+
+            ck_assert_int_eq(out->topics[0].partitions[cases[i].entries - 2].error_code, 3);
+        }
+        commit->request.generation_id_or_member_epoch = 4;
+        commit->request.member_id = BYTES_LITERAL("m");
+        call = world_ask(&world, "c", ASK_OFFSET_COMMIT, 8, "other", &commit->request);
+        ck_assert_int_eq(call->op.op.err, cases[i].taken ? ERR_OK : ERR_ILLEGAL_GENERATION);
+    }
+    ck_assert_uint_eq(world.record_count, 0);
+    world_close(&world);
+}
+END_TEST
+
 /* Rule: a commit is refused whole, or fits its batch whole, however near it is: a step that fails takes everybody's
  * state with it. The world fails where a step does not fit. */
 START_TEST(a_commit_about_as_large_as_the_batch)
@@ -754,7 +801,8 @@ START_TEST(reads_wait_for_the_commit)
 END_TEST
 
 RUN_TESTS("offsets", committed_fetched_and_kept, all_none_and_unknown, refused, metadata_is_counted_in_characters,
-          a_commit_over_the_batch, a_commit_about_as_large_as_the_batch, by_topic_id, deleted_topics_and_offsets,
-          deletions_in_parts, a_topic_is_back_in_a_transaction, a_deletion_and_the_end, gone_behind_a_restart,
-          a_tombstone_and_a_transaction, transactions, an_abort_leaves_the_group, transactions_refused, age,
-          a_doubted_clock, commits_of_strange_times, replayed, a_failed_write, reads_wait_for_the_commit)
+          a_commit_over_the_batch, a_commit_of_too_many, a_commit_about_as_large_as_the_batch, by_topic_id,
+          deleted_topics_and_offsets, deletions_in_parts, a_topic_is_back_in_a_transaction, a_deletion_and_the_end,
+          gone_behind_a_restart, a_tombstone_and_a_transaction, transactions, an_abort_leaves_the_group,
+          transactions_refused, age, a_doubted_clock, commits_of_strange_times, replayed, a_failed_write,
+          reads_wait_for_the_commit)
