@@ -26,8 +26,13 @@ enum {
      * until then: either is some 0.6 ms. The others come with the next turns. */
     SCATTER_TURN_OPS = 256,
     SCATTER_TURN_BYTES = 128 * 1024,
-    REPLY_TURN_BYTES = 128 * 1024, /* of what a reply is made of: more is put together and encoded aside, where that
-                                      is said to be possible (request_reply_made); some 0.5 ms */
+    REPLY_TURN_BYTES = 128 * 1024,     /* of what a reply is made of: more is put together and encoded aside, where that
+                                          is said to be possible (request_reply_made); some 0.5 ms */
+    OFFSET_FETCH_PIECE_ENTRIES = 4096, /* topics and partitions of OffsetFetch that a coordinator reads in one step, so
+                                          many at the same moment: half a millisecond */
+    GROUP_ENTRIES_MAX = 64 * 1024, /* of one question that a coordinator decides in one step: members that leave or get
+                                      their share, protocols of one that joins, offsets to delete: some milliseconds.
+                                      Refused beyond: no group is as large */
     LOG_DIRS_PART_BYTES_MAX = 64 * 1024 * 1024, /* that one home tells of its partitions: a million of them; the
                                                    connection is closed */
     FETCH_RESULT_BYTES_MAX = 4 * 1024 * 1024,   /* that one home copies for a fetch; the rest are file ranges, and what

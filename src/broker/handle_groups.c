@@ -20,9 +20,9 @@ struct membership {
     } out;
 };
 
-/* Asks the coordinator where the principal may read the group; else, and where it cannot be asked, answer is called
- * with why. */
-static void ask(struct request *request, const void *in, enum group_ask what, struct bytes group_id,
+/* Asks the coordinator where the principal may read the group, and names no more than may be; else, and where it cannot
+ * be asked, answer is called with why. */
+static void ask(struct request *request, const void *in, uint32_t entries, enum group_ask what, struct bytes group_id,
                 void (*done)(struct group_call *call), void (*answer)(struct membership *membership, enum err err))
 {
     struct membership *membership = arena_alloc(&request->arena, sizeof(*membership));
@@ -34,6 +34,10 @@ static void ask(struct request *request, const void *in, enum group_ask what, st
     membership->in = in;
     if (!request_may(request, MAY_READ, ON_GROUP, group_id)) {
         answer(membership, ERR_GROUP_AUTHORIZATION_FAILED);
+        return;
+    }
+    if (entries > GROUP_ENTRIES_MAX) {
+        answer(membership, ERR_INVALID_REQUEST);
         return;
     }
     call = group_call_new(request, done, membership);
@@ -76,7 +80,7 @@ void handle_join_group(struct request *request, void *body)
 {
     const struct join_group_request *in = body;
 
-    ask(request, in, ASK_JOIN_GROUP, in->group_id, joined, answer_join);
+    ask(request, in, in->protocols_count, ASK_JOIN_GROUP, in->group_id, joined, answer_join);
 }
 
 /* ---- SyncGroup ---- */
@@ -103,7 +107,7 @@ void handle_sync_group(struct request *request, void *body)
 {
     const struct sync_group_request *in = body;
 
-    ask(request, in, ASK_SYNC_GROUP, in->group_id, synced, answer_sync);
+    ask(request, in, in->assignments_count, ASK_SYNC_GROUP, in->group_id, synced, answer_sync);
 }
 
 /* ---- Heartbeat ---- */
@@ -131,7 +135,7 @@ void handle_heartbeat(struct request *request, void *body)
 {
     const struct heartbeat_request *in = body;
 
-    ask(request, in, ASK_HEARTBEAT, in->group_id, beaten, answer_heartbeat);
+    ask(request, in, 0, ASK_HEARTBEAT, in->group_id, beaten, answer_heartbeat);
 }
 
 /* ---- LeaveGroup ---- */
@@ -158,5 +162,5 @@ void handle_leave_group(struct request *request, void *body)
 {
     const struct leave_group_request *in = body;
 
-    ask(request, in, ASK_LEAVE_GROUP, in->group_id, left, answer_leave);
+    ask(request, in, in->members_count, ASK_LEAVE_GROUP, in->group_id, left, answer_leave);
 }

@@ -6,12 +6,18 @@
 #include "coordinator/group_versions.h"
 #include "protocol/gen/offset_fetch.h"
 
+/* What is asked of the coordinator at a time, in one of its steps. */
+struct fetch_piece {
+    struct offset_fetch_request_group question;
+    struct offset_fetch_response_group decided;
+    struct group_part *part;
+};
+
 struct fetch_group {
     const struct offset_fetch_request_group *in;
     bool *asked; /* by topic of the question; NULL: all topics are wanted */
-    struct offset_fetch_request_group question;
-    struct offset_fetch_response_group decided;
-    struct group_part *part; /* NULL: refused here */
+    struct fetch_piece *pieces;
+    uint32_t piece_count; /* 0: refused here */
 };
 
 struct offset_fetch {
@@ -71,13 +77,22 @@ static bool refuse_topic(struct request *request, const struct offset_fetch_requ
     return true;
 }
 
-static enum err group_error(const struct fetch_group *group)
+static enum err piece_error(const struct fetch_piece *piece)
 {
-    enum err err = group_part_err(group->part);
+    enum err err = piece->part->err;
 
     if (err == ERR_COORDINATOR_NOT_AVAILABLE) /* old consumers know only the other (groups.md 1.3) */
         return ERR_NOT_COORDINATOR;
-    return err != ERR_OK ? err : err_from_wire(group->decided.error_code);
+    return err != ERR_OK ? err : err_from_wire(piece->decided.error_code);
+}
+
+static enum err group_error(const struct fetch_group *group)
+{
+    enum err err = group->piece_count == 0 ? ERR_GROUP_AUTHORIZATION_FAILED : ERR_OK;
+
+    for (uint32_t i = 0; i < group->piece_count && err == ERR_OK; i++)
+        err = piece_error(&group->pieces[i]);
+    return err;
 }
 
 /* Before FETCH_GROUP_ERROR_SINCE there is no place for an error but at each partition (trap B076). */
@@ -99,17 +114,57 @@ static bool refuse_group(struct request *request, const struct fetch_group *grou
     return true;
 }
 
+/* Where in the pieces the next answer stands. */
+struct answers {
+    const struct fetch_piece *piece;
+    uint32_t topic;
+};
+
+static const struct offset_fetch_response_topics *next_answer(struct answers *answers)
+{
+    while (answers->topic == answers->piece->decided.topics_count) {
+        answers->piece++;
+        answers->topic = 0;
+    }
+    return &answers->piece->decided.topics[answers->topic++];
+}
+
+/* The next topic, of so many partitions; its answers may stand in several pieces. */
+static bool take_topic(struct request *request, struct answers *answers, uint32_t count,
+                       struct offset_fetch_response_topics *out)
+{
+    const struct offset_fetch_response_topics *answer = next_answer(answers);
+    struct offset_fetch_response_partitions *all = NULL;
+
+    *out = *answer;
+    if (answer->partitions_count == count)
+        return true;
+    all = request_array(request, count, sizeof(*all));
+    if (all == NULL)
+        return false;
+    out->partitions = all;
+    for (uint32_t at = 0;;) {
+        memcpy(all + at, answer->partitions, answer->partitions_count * sizeof(*all));
+        at += answer->partitions_count;
+        if (at == count)
+            break;
+        answer = next_answer(answers);
+    }
+    out->partitions_count = count;
+    return true;
+}
+
 static bool fill_group(struct request *request, const struct fetch_group *group,
                        struct offset_fetch_response_group *out)
 {
     const struct offset_fetch_request_group *in = group->in;
     enum err err = group_error(group);
-    uint32_t taken = 0;
+    struct answers answers = {.piece = group->pieces};
 
     if (err != ERR_OK)
         return refuse_group(request, group, err, out);
     if (group->asked == NULL) {
-        *out = group->decided;
+        *out = group->pieces[0].decided;
         return true;
     }
     offset_fetch_response_group_init(out);
@@ -119,9 +174,11 @@ static bool fill_group(struct request *request, const struct fetch_group *group,
         return false;
     out->topics_count = in->topics_count;
     for (uint32_t i = 0; i < in->topics_count; i++) {
-        if (group->asked[i])
-            out->topics[i] = group->decided.topics[taken++];
-        else if (!refuse_topic(request, &in->topics[i], ERR_TOPIC_AUTHORIZATION_FAILED, &out->topics[i]))
+        bool filled = group->asked[i]
+                          ? take_topic(request, &answers, in->topics[i].partition_indexes_count, &out->topics[i])
+                          : refuse_topic(request, &in->topics[i], ERR_TOPIC_AUTHORIZATION_FAILED, &out->topics[i]);
+
+        if (!filled)
             return false;
     }
     return true;
@@ -194,37 +251,99 @@ static bool may_describe(const struct request *request, const struct offset_fetc
     return group_call_may_topic_id(request, MAY_DESCRIBE, topic->topic_id);
 }
 
-static bool choose_topics(struct request *request, struct fetch_group *group)
+static bool ask_piece(struct group_call *call, const struct fetch_group *group, struct fetch_piece *piece,
+                      bool require_stable)
+{
+    piece->part = group_call_add(call, ASK_OFFSET_FETCH, group->in->group_id, &piece->question, &piece->decided);
+    if (piece->part == NULL)
+        return false;
+    piece->part->ask.require_stable = require_stable;
+    piece->part->ask.may_describe_topic = group_call_may_describe_topic;
+    return true;
+}
+
+/* Which topics may be asked for; how much they are: topics and partitions. */
+static bool choose_topics(struct request *request, struct fetch_group *group, size_t *entries)
 {
     const struct offset_fetch_request_group *in = group->in;
 
-    group->question = *in;
+    *entries = 0;
     if (in->topics == NULL)
         return true;
     group->asked = request_array(request, in->topics_count, sizeof(*group->asked));
-    group->question.topics = request_array(request, in->topics_count, sizeof(*group->question.topics));
-    if (group->asked == NULL || group->question.topics == NULL)
+    if (group->asked == NULL)
         return false;
-    group->question.topics_count = 0;
     for (uint32_t i = 0; i < in->topics_count; i++) {
         group->asked[i] = may_describe(request, &in->topics[i]);
         if (group->asked[i])
-            group->question.topics[group->question.topics_count++] = in->topics[i];
+            *entries += 1 + (size_t)in->topics[i].partition_indexes_count;
     }
     return true;
 }
 
+/* Divides what is asked into pieces of OFFSET_FETCH_PIECE_ENTRIES at most; a topic may be in several. topics: room for
+ * all of them. */
+static void divide(struct fetch_group *group, struct offset_fetch_request_topics *topics)
+{
+    const struct offset_fetch_request_group *in = group->in;
+    struct fetch_piece *piece = &group->pieces[0];
+    uint32_t left = OFFSET_FETCH_PIECE_ENTRIES;
+
+    piece->question.topics = topics;
+    for (uint32_t i = 0; i < in->topics_count; i++) {
+        struct offset_fetch_request_topics rest = in->topics[i];
+
+        if (!group->asked[i])
+            continue;
+        do {
+            struct offset_fetch_request_topics *at = NULL;
+
+            if (left < 2 && (left == 0 || rest.partition_indexes_count > 0)) {
+                piece++;
+                piece->question.topics = topics;
+                left = OFFSET_FETCH_PIECE_ENTRIES;
+            }
+            at = topics++;
+            *at = rest;
+            if (at->partition_indexes_count > left - 1)
+                at->partition_indexes_count = left - 1;
+            left -= 1 + at->partition_indexes_count;
+            rest.partition_indexes += at->partition_indexes_count;
+            rest.partition_indexes_count -= at->partition_indexes_count;
+            piece->question.topics_count++;
+        } while (rest.partition_indexes_count > 0);
+    }
+    group->piece_count = (uint32_t)(piece - group->pieces) + 1;
+}
+
 static bool add_group(struct group_call *call, struct fetch_group *group, bool require_stable)
 {
-    if (!request_may(call->request, MAY_DESCRIBE, ON_GROUP, group->in->group_id))
+    struct request *request = call->request;
+    struct offset_fetch_request_topics *topics = NULL;
+    size_t entries = 0;
+    size_t pieces_max = 0;
+
+    if (!request_may(request, MAY_DESCRIBE, ON_GROUP, group->in->group_id))
         return true;
-    if (!choose_topics(call->request, group))
+    if (!choose_topics(request, group, &entries))
         return false;
-    group->part = group_call_add(call, ASK_OFFSET_FETCH, group->in->group_id, &group->question, &group->decided);
-    if (group->part == NULL)
+    pieces_max = 1 + entries / (OFFSET_FETCH_PIECE_ENTRIES / 2); /* each but the last is more than half full */
+    group->pieces = request_array(request, pieces_max, sizeof(*group->pieces));
+    topics = request_array(request, group->in->topics_count + pieces_max, sizeof(*topics));
+    if (group->pieces == NULL || topics == NULL)
         return false;
-    group->part->ask.require_stable = require_stable;
-    group->part->ask.may_describe_topic = group_call_may_describe_topic;
+    for (size_t i = 0; i < pieces_max; i++) {
+        group->pieces[i].question = *group->in;
+        group->pieces[i].question.topics = NULL;
+        group->pieces[i].question.topics_count = 0;
+    }
+    if (group->in->topics == NULL)
+        group->piece_count = 1;
+    else
+        divide(group, topics);
+    for (uint32_t i = 0; i < group->piece_count; i++)
+        if (!ask_piece(call, group, &group->pieces[i], require_stable))
+            return false;
     return true;
 }
 

@@ -222,6 +222,7 @@ void handle_offset_delete(struct request *request, void *body)
     const struct offset_delete_request *in = body;
     struct deletion *deletion = arena_alloc(&request->arena, sizeof(*deletion));
     struct group_call *call = NULL;
+    uint64_t entries = in->topics_count;
 
     if (deletion == NULL)
         goto no_memory;
@@ -234,6 +235,12 @@ void handle_offset_delete(struct request *request, void *body)
     }
     if (!choose_deletions(deletion))
         goto no_memory;
+    for (uint32_t i = 0; i < in->topics_count; i++)
+        entries += in->topics[i].partitions_count;
+    if (entries > GROUP_ENTRIES_MAX) {
+        answer_deletion(deletion, ERR_INVALID_REQUEST);
+        return;
+    }
     if (deletion->question.topics_count == 0 && in->topics_count > 0) {
         answer_deletion(deletion, ERR_OK);
         return;
