@@ -2,7 +2,7 @@
  * version has it (trap B076); who may not is told so with Kafka's codes; the coordinators' topic is made when somebody
  * asks.
  *
- * Sources: broker/handle_offset_fetch.c */
+ */
 #include <stdio.h>
 #include <string.h>
 

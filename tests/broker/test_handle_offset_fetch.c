@@ -201,5 +201,5 @@ START_TEST(offsets_deleted_by_one_question_are_bounded)
 }
 END_TEST
 
-RUN_TESTS("broker/large_group_questions", one_topic_in_pieces, many_topics_in_pieces,
-          members_of_one_question_are_bounded, offsets_deleted_by_one_question_are_bounded)
+RUN_TESTS("broker/handle_offset_fetch", one_topic_in_pieces, many_topics_in_pieces, members_of_one_question_are_bounded,
+          offsets_deleted_by_one_question_are_bounded)
