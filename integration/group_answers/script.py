@@ -17,6 +17,7 @@ from wire.client import Client
 MOMENT_SECONDS = 0.3                # for who waits to have an answer after all
 LONG_MOMENT_SECONDS = 1.5           # the same where it is not known who waits
 TOPICS_MS = 10000
+UUID_CHARS = 22                     # in base 64; ids that clients chose are shorter
 RESOURCE_GROUP = 32
 OWN_WORDS = ("IncrementalAlterConfigs", "DescribeConfigs", "CreateTopics", "DeleteTopics", "CreatePartitions")
 SHARES = ("Assignment", "MemberAssignment")
@@ -189,7 +190,7 @@ class Script:
         api, version, _ = actor.connection.awaited[0]
         reply = actor.connection.receive()
         if api == "JoinGroup":
-            if reply["MemberId"] and reply["MemberId"] not in self.names and reply["ErrorCode"] in (0, 79):
+            if len(reply["MemberId"]) >= UUID_CHARS and reply["MemberId"] not in self.names and reply["ErrorCode"] in (0, 79):
                 actor.lives += 1
                 self.names[reply["MemberId"]] = f"<{actor.name}{actor.lives}>"
             if reply["ErrorCode"] in (0, 79):
@@ -197,7 +198,7 @@ class Script:
             if reply["ErrorCode"] == 0:
                 actor.generation = reply["GenerationId"]
         if api == "ConsumerGroupHeartbeat" and reply["ErrorCode"] == 0:
-            if reply["MemberId"] and not reply["MemberId"].startswith(self.prefix) and reply["MemberId"] not in self.names:
+            if len(reply["MemberId"] or "") >= UUID_CHARS and reply["MemberId"] not in self.names:
                 actor.lives += 1
                 self.names[reply["MemberId"]] = f"<{actor.name}{actor.lives}>"
             actor.member = reply["MemberId"] or actor.member

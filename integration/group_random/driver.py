@@ -1,14 +1,16 @@
 """Asks two brokers the same, a request at a time, and says where their answers part."""
 
+import collections
+import concurrent.futures
 import json
 import re
 import select
 import time
 
-from group_answers.script import WAITING, Script, how_of, without_words
+from group_answers.script import UUID_CHARS, WAITING, Script, how_of, without_words
 from group_answers.suite import ordered
 from harness.patience import PATIENCE_SECONDS
-from wire.client import UNKNOWN_TOPIC, Client
+from wire.client import Client
 from wire.connection import Closed
 
 BARRIERS = 2                        # what a timer of no delay does is in line behind the first
@@ -18,10 +20,11 @@ BACKGROUND_SECONDS = 0.06           # for what is done beside the coordinator: e
 TOPIC_SECONDS = 10
 MEMBER_ID_REQUIRED = 79
 METADATA_MAX = 4096
+EMPTY_SUBSCRIPTION = b"\0\1\0\0\0\0"
 SHORTEN_TRIALS = 150
-SHORTEN_PATIENCE = 2
 TOPIC_CHANGES = {"CreateTopics": "Topics", "CreatePartitions": "Results", "DeleteTopics": "Responses"}
-OWN_WORDS = re.compile("Supported assignors: .*")       # a hash map's order
+# The order of a hash map, and an id that its owner was not told.
+OWN_WORDS = re.compile(r"Supported assignors: [^\"]*|(?<=Static member )[\w-]{22}(?= )")
 
 
 def an_unused_id_leaves(side, api, body):
@@ -47,7 +50,19 @@ def a_name_for_an_unused_id(side, api, body):
     return api == "JoinGroup" and body.get("GroupInstanceId") is not None and body["MemberId"] in side.handed_out
 
 
-LEFT_OUT = (a_name_for_an_unused_id, an_unused_id_leaves, somebody_waits_under_that_id, nothing_but_long_metadata)
+def another_name(side, api, body):
+    """A member's name is of its configuration and stays; one that changes it has its partitions taken by Apache Kafka."""
+    return api == "ConsumerGroupHeartbeat" and body["MemberEpoch"] == 0 and \
+        side.named.get(body["MemberId"], body["InstanceId"]) != body["InstanceId"]
+
+
+def another_expression(side, api, body):
+    """Resolved at once here; Apache Kafka keeps the 10 s after the one that goes with it, for one heartbeat."""
+    return api == "ConsumerGroupHeartbeat" and bool(body.get("SubscribedTopicRegex")) and \
+        side.expressions.get(body["MemberId"], body["SubscribedTopicRegex"]) not in ("", body["SubscribedTopicRegex"])
+
+
+LEFT_OUT = (another_expression, another_name, a_name_for_an_unused_id, an_unused_id_leaves, somebody_waits_under_that_id, nothing_but_long_metadata)
 
 
 class Side(Script):
@@ -57,8 +72,12 @@ class Side(Script):
         super().__init__(node, {**topics, "v": prefix + "v"}, dict(barrier.ids))
         self.barrier = barrier
         self.prefix = prefix
+        self.named = {}             # instances by member id
+        self.expressions = {}       # likewise
         self.asked = {}             # by actor, its last
         self.handed_out = set()     # ids that were given to who has not joined with them yet
+        self.random = False         # whether an id has no more to it than a random number
+        self.subscribes_to_nothing = False
         self.wait_seconds = wait_seconds
         self.background_seconds = background_seconds
 
@@ -84,7 +103,18 @@ class Side(Script):
         """But for what Ottla answers otherwise on purpose."""
         if not any(rule(self, api, body) for rule in LEFT_OUT):
             self.asked[actor.name] = body
+            self.subscribes_to_nothing |= body.get("SubscribedTopicNames") == [] or EMPTY_SUBSCRIPTION in [
+                each["Metadata"][:len(EMPTY_SUBSCRIPTION)] for each in body.get("Protocols", ())]
             super().send(actor, api, version, body)
+
+    def is_left_to_chance(self):
+        """Whether which partitions a member is to have may differ (other_shares)."""
+        return self.random or self.background_seconds > 0 or self.subscribes_to_nothing
+
+    def described(self):
+        """Its groups, as they are."""
+        reply = self.barrier.call("ConsumerGroupDescribe", 1, {"GroupIds": [self.prefix + name for name in ("g", "h")]})
+        return [("", "ConsumerGroupDescribe 1", self.text("ConsumerGroupDescribe 1", reply))]
 
     def text(self, what, reply):
         if what.startswith("FindCoordinator"):
@@ -110,15 +140,18 @@ class Side(Script):
             actor.instance = None
 
     def settle(self):
-        """Waits until whoever is to be answered now has been."""
+        """Waits until whoever is to be answered now has been: what is asked of the coordinator after it is answered after it."""
         time.sleep(self.background_seconds)
-        for _ in range(BARRIERS):
-            self.barrier.call("OffsetCommit", 8, {"GroupId": "barrier", "Topics": [
-                {"Name": self.topics["t"], "Partitions": [{"PartitionIndex": 0, "CommittedOffset": 0}]}]})
+        barriers = BARRIERS
         while True:
             waiting = {actor.connection.socket: actor for actor in self.actors.values() if actor.connection.awaited}
-            joins = any(api in WAITING for actor in waiting.values() for api, _, _ in actor.connection.awaited)
-            ready = select.select(list(waiting), [], [], self.wait_seconds if joins else 0)[0]
+            if not waiting:
+                return
+            for _ in range(barriers):
+                self.barrier.call("OffsetCommit", 8, {"GroupId": "barrier", "Topics": [
+                    {"Name": self.topics["t"], "Partitions": [{"PartitionIndex": 0, "CommittedOffset": 0}]}]})
+            barriers = 0
+            ready = select.select(list(waiting), [], [], self.wait_seconds)[0]
             if not ready:
                 return
             for actor in sorted((waiting[one] for one in ready), key=lambda one: one.name):
@@ -129,9 +162,16 @@ class Side(Script):
         try:
             super().hear(actor)
             reply = self.answers[-1][2]
-            if api == "JoinGroup":
-                change = self.handed_out.add if reply["ErrorCode"] == MEMBER_ID_REQUIRED else self.handed_out.discard
-                change(reply["MemberId"])
+            if api in ("JoinGroup", "ConsumerGroupHeartbeat") and reply["ErrorCode"] == 0:
+                body = self.asked[actor.name]
+                self.random |= len(reply["MemberId"]) == UUID_CHARS
+                if body.get("SubscribedTopicRegex") is not None:
+                    self.expressions[reply["MemberId"]] = body["SubscribedTopicRegex"]
+                self.named[reply["MemberId"]] = body.get("GroupInstanceId", body.get("InstanceId"))
+            if api == "JoinGroup" and reply["ErrorCode"] == MEMBER_ID_REQUIRED:
+                self.handed_out.add(reply["MemberId"])
+            elif api == "JoinGroup" and reply["ErrorCode"] == 0:
+                self.handed_out.discard(reply["MemberId"])
         except Closed:
             actor.connection.close()
             actor.connection = Client(self.broker, client_id=actor.name)
@@ -139,18 +179,21 @@ class Side(Script):
             self.answers.append([actor.name, f"{api} {version}", "closed"])
 
     def await_topics(self, word):
-        """The broker, and with it the coordinator, learns of topics a moment after the controller has answered."""
+        """The coordinator learns of topics a moment after the controller has answered."""
         _, what, reply = self.answers[-1]
         if any(topic["ErrorCode"] for topic in reply[TOPIC_CHANGES[what.split()[0]]]):
             return
         short, _, count = word.partition("=")
         deadline = time.monotonic() + TOPIC_SECONDS
-        while time.monotonic() < deadline:
-            topic = self.barrier.metadata([self.topics[short]])[self.topics[short]]
-            if topic["ErrorCode"] == UNKNOWN_TOPIC if not count else len(topic["Partitions"]) == int(count):
-                break
+        while self.seen_partitions(self.topics[short]) != int(count or 0) and time.monotonic() < deadline:
             time.sleep(0.005)
-        time.sleep(BACKGROUND_SECONDS)
+
+    def seen_partitions(self, topic):
+        """How many partitions the coordinator gives to a member of a group of its own."""
+        body = {"GroupId": "probe", "MemberId": "probe", "RebalanceTimeoutMs": 60000, "SubscribedTopicNames": [topic], "TopicPartitions": []}
+        reply = self.barrier.call("ConsumerGroupHeartbeat", 1, {**body, "MemberEpoch": 0})
+        self.barrier.call("ConsumerGroupHeartbeat", 1, {**body, "MemberEpoch": -1})
+        return sum(len(part["Partitions"]) for part in reply["Assignment"]["TopicPartitions"])
 
     @staticmethod
     def partitions(numbers):
@@ -163,11 +206,48 @@ class Side(Script):
             self.barrier.call("DeleteTopics", 5, {"TopicNames": [self.topics["v"]], "TimeoutMs": 1000 * TOPIC_SECONDS})
 
 
+def upgrade_that_fails(line, sides, kafkas, ours):
+    """Apache Kafka sends waiting members off (27) before it sees that what members said is no subscription; and it fails (-1)
+    where a member no longer supports the protocol that the others have chosen."""
+    def left(answers):
+        return [one for one in answers if '"ErrorCode": 27' not in one[2] and
+                not (one[1].startswith("ConsumerGroupHeartbeat") and re.search('"ErrorCode": (69|-1),', one[2]))]
+    return line.split()[1] == "hb" and not left(kafkas) and not left(ours)
+
+
+def without(keys, value):
+    if isinstance(value, dict):
+        return {key: without(keys, each) for key, each in value.items() if key not in keys}
+    return ordered([without(keys, each) for each in value]) if isinstance(value, list) else value
+
+
+def same_without(keys, kafkas, ours):
+    hidden = [[(who, what, without(keys, json.loads(reply))) for who, what, reply in one] for one in (kafkas, ours)]
+    return hidden[0] == hidden[1]
+
+
+def another_leader(line, sides, kafkas, ours):
+    """When a leader is gone, the next is the first in a hash map of ids that are random."""
+    return any(what.startswith("JoinGroup") for _, what, _ in kafkas) and same_without(("Leader", "Members"), kafkas, ours)
+
+
+def other_shares(line, sides, kafkas, ours):
+    """Who comes first has its share first, and classic members of a consumer group have ids that are random. To who joins with
+    an expression that is not resolved, or with no topics, Apache Kafka's range assignor may give what others subscribe to:
+    it takes for granted then that all subscribe to the same."""
+    return any(side.is_left_to_chance() for side in sides) and \
+        same_without(("Assignment", "TargetAssignment", "MemberAssignment"), kafkas, ours)
+
+
+# What makes the brokers' states differ from there on: the rest of the sequence says nothing.
+ENDS = (another_leader, other_shares, upgrade_that_fails)
+
+
 class Difference:
     """Where answers parted."""
 
-    def __init__(self, lines, at, answers):
-        self.lines = lines[:at + 1]
+    def __init__(self, lines, answers):
+        self.lines = lines
         self.answers = answers
 
     def kind(self):
@@ -192,6 +272,8 @@ class Pair:
         self.barriers = [Client(node) for node in nodes]
         self.topics = {short: short for short in partitions}
         self.runs = self.steps = 0
+        self.ended = collections.Counter()
+        self.threads = concurrent.futures.ThreadPoolExecutor(len(nodes))
         for connection in self.barriers:
             for short, count in partitions.items():
                 made = connection.call("CreateTopics", 7, {"Topics": [
@@ -200,6 +282,7 @@ class Pair:
                 connection.await_leaders(short, count)
 
     def close(self):
+        self.threads.shutdown()
         for connection in self.barriers:
             connection.close()
 
@@ -212,14 +295,23 @@ class Pair:
                  for node, barrier in zip(self.nodes, self.barriers)]
         try:
             for at, line in enumerate(lines):
-                answers = [side.step(line) for side in sides]
+                answers = list(self.threads.map(lambda side, line=line: side.step(line), sides))
+                if answers[0] == answers[1] and any(side.is_left_to_chance() for side in sides):
+                    answers = [side.described() for side in sides]      # else what differs shows some steps later
                 self.steps += 1
                 if answers[0] != answers[1]:
-                    return Difference(lines, at, answers)
+                    ended = [rule for rule in ENDS if rule(line, sides, *answers)]
+                    self.ended.update(rule.__name__ for rule in ended)
+                    return None if ended else Difference(lines[:at + 1], answers)
         finally:
             for side in sides:
                 side.close()
         return None
+
+    def confirm(self, found):
+        """The same again, if it comes again where brokers have more time: else it was a matter of time."""
+        again = found and self.run(found.lines, PATIENCE)
+        return again if again and again.kind() == found.kind() else None
 
     def shorten(self, found):
         """The same kind of difference with as few lines as can be had by leaving lines out."""
@@ -228,9 +320,10 @@ class Pair:
             at = 0
             while at < len(found.lines) - 1 and trials < SHORTEN_TRIALS:
                 trials += 1
-                again = self.run(found.lines[:at] + found.lines[at + size:], SHORTEN_PATIENCE)
-                if again is not None and again.kind() == found.kind() and len(again.lines) < len(found.lines):
-                    found = again
+                shorter = self.run(found.lines[:at] + found.lines[at + size:])
+                shorter = shorter and shorter.kind() == found.kind() and self.confirm(shorter)
+                if shorter:
+                    found = shorter
                 else:
                     at += size
             size //= 2

@@ -8,7 +8,7 @@ from harness import broker
 from harness.runner import Different, long, ottla_only
 from wire.client import Client
 
-from .driver import PATIENCE, Pair
+from .driver import Pair
 from .generator import Generator
 
 NEEDS = ("kafka",)
@@ -46,15 +46,14 @@ def compare(pair):
     while time.monotonic() < end and len(found) < KINDS_SHOWN:
         difference = pair.run(Generator(seed).lines())
         if difference and difference.kind() not in found:
-            # What does not come again, with more time for either, was a matter of time.
-            again = pair.run(difference.lines, PATIENCE)
-            if again is None or again.kind() != difference.kind():
-                once.append(seed)
+            again = pair.confirm(difference)
+            if again:
+                found[again.kind()] = f"seed {seed}: {pair.shorten(again).text()}"
+                print(f"    {found[again.kind()]}", flush=True)
             else:
-                found[difference.kind()] = f"seed {seed}: {pair.shorten(again).text()}"
-                print(f"    {found[difference.kind()]}", flush=True)
+                once.append(seed)
         seed += 1
-    print(f"    seeds {SEED} to {seed - 1}: {pair.runs} sequences, {pair.steps} requests; not again: {once}")
+    print(f"    seeds {SEED} to {seed - 1}: {pair.runs} sequences, {pair.steps} requests; ended early {dict(pair.ended)}; not again {once}")
     pair.close()
     if found:
         raise Different(f"{len(found)} kinds of difference:\n" + "\n".join(found.values()))
