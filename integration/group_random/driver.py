@@ -13,56 +13,19 @@ from harness.patience import PATIENCE_SECONDS
 from wire.client import Client
 from wire.connection import Closed
 
+from .rules import ENDS, LEFT_OUT
+
 BARRIERS = 2                        # what a timer of no delay does is in line behind the first
 WAIT_SECONDS = 0.03                 # JoinGroup or SyncGroup without an answer by then waits for somebody; times patience
 PATIENCE = 10                       # for a difference to be shown again
 BACKGROUND_SECONDS = 0.06           # for what is done beside the coordinator: expressions over topic names
 TOPIC_SECONDS = 10
 MEMBER_ID_REQUIRED = 79
-METADATA_MAX = 4096
 EMPTY_SUBSCRIPTION = b"\0\1\0\0\0\0"
 SHORTEN_TRIALS = 150
 TOPIC_CHANGES = {"CreateTopics": "Topics", "CreatePartitions": "Results", "DeleteTopics": "Responses"}
 # The order of a hash map, and an id that its owner was not told.
 OWN_WORDS = re.compile(r"Supported assignors: [^\"]*|(?<=Static member )[\w-]{22}(?= )")
-
-
-def an_unused_id_leaves(side, api, body):
-    """To Apache Kafka a reason for a rebalance, here none: for everybody else nothing has changed."""
-    return api == "LeaveGroup" and bool(
-        side.handed_out & {body.get("MemberId"), *(member["MemberId"] for member in body.get("Members", ()))})
-
-
-def somebody_waits_under_that_id(side, api, body):
-    """Whoever asked first is never answered by Apache Kafka then; here it is told at once that another has come."""
-    return api in WAITING and body["MemberId"] != "" and any(
-        actor.connection.awaited and side.asked[actor.name].get("MemberId") == body["MemberId"] for actor in side.actors.values())
-
-
-def nothing_but_long_metadata(_, api, body):
-    """An administrator's commit of which nothing is taken makes a group of Apache Kafka's memory, and none of its log."""
-    parts = [part for topic in body["Topics"] for part in topic["Partitions"]] if api == "OffsetCommit" else []
-    return any(len(part["CommittedMetadata"] or "") > METADATA_MAX for part in parts) and body["GenerationIdOrMemberEpoch"] < 0
-
-
-def a_name_for_an_unused_id(side, api, body):
-    """Apache Kafka fails over it (an IllegalStateException of its ClassicGroup)."""
-    return api == "JoinGroup" and body.get("GroupInstanceId") is not None and body["MemberId"] in side.handed_out
-
-
-def another_name(side, api, body):
-    """A member's name is of its configuration and stays; one that changes it has its partitions taken by Apache Kafka."""
-    return api == "ConsumerGroupHeartbeat" and body["MemberEpoch"] == 0 and \
-        side.named.get(body["MemberId"], body["InstanceId"]) != body["InstanceId"]
-
-
-def another_expression(side, api, body):
-    """Resolved at once here; Apache Kafka keeps the 10 s after the one that goes with it, for one heartbeat."""
-    return api == "ConsumerGroupHeartbeat" and bool(body.get("SubscribedTopicRegex")) and \
-        side.expressions.get(body["MemberId"], body["SubscribedTopicRegex"]) not in ("", body["SubscribedTopicRegex"])
-
-
-LEFT_OUT = (another_expression, another_name, a_name_for_an_unused_id, an_unused_id_leaves, somebody_waits_under_that_id, nothing_but_long_metadata)
 
 
 class Side(Script):
@@ -95,7 +58,7 @@ class Side(Script):
                 self.gather(PATIENCE_SECONDS, self.answered(actor))
             if api in TOPIC_CHANGES and self.answers:
                 self.await_topics(words[0])
-            self.settle()
+            self.settle(api)
         found, self.answers = self.answers, []
         return sorted((who, what, OWN_WORDS.sub("", self.text(what, reply))) for who, what, reply in found)
 
@@ -139,13 +102,14 @@ class Side(Script):
             actor.member, actor.generation, actor.epoch, actor.owned, actor.given = "", -1, 0, {}, {}
             actor.instance = None
 
-    def settle(self):
-        """Waits until whoever is to be answered now has been: what is asked of the coordinator after it is answered after it."""
+    def settle(self, api):
+        """Waits until whoever is to be answered now has been: what is asked of the coordinator after it is answered after it.
+        (A group that was left by all is Empty when a timer of no delay has fired, though nobody waits for that.)"""
         time.sleep(self.background_seconds)
         barriers = BARRIERS
         while True:
             waiting = {actor.connection.socket: actor for actor in self.actors.values() if actor.connection.awaited}
-            if not waiting:
+            if not waiting and not (barriers and api == "LeaveGroup"):
                 return
             for _ in range(barriers):
                 self.barrier.call("OffsetCommit", 8, {"GroupId": "barrier", "Topics": [
@@ -204,43 +168,6 @@ class Side(Script):
             actor.connection.close()
         if "v" in self.topic_of.values():
             self.barrier.call("DeleteTopics", 5, {"TopicNames": [self.topics["v"]], "TimeoutMs": 1000 * TOPIC_SECONDS})
-
-
-def upgrade_that_fails(line, sides, kafkas, ours):
-    """Apache Kafka sends waiting members off (27) before it sees that what members said is no subscription; and it fails (-1)
-    where a member no longer supports the protocol that the others have chosen."""
-    def left(answers):
-        return [one for one in answers if '"ErrorCode": 27' not in one[2] and
-                not (one[1].startswith("ConsumerGroupHeartbeat") and re.search('"ErrorCode": (69|-1),', one[2]))]
-    return line.split()[1] == "hb" and not left(kafkas) and not left(ours)
-
-
-def without(keys, value):
-    if isinstance(value, dict):
-        return {key: without(keys, each) for key, each in value.items() if key not in keys}
-    return ordered([without(keys, each) for each in value]) if isinstance(value, list) else value
-
-
-def same_without(keys, kafkas, ours):
-    hidden = [[(who, what, without(keys, json.loads(reply))) for who, what, reply in one] for one in (kafkas, ours)]
-    return hidden[0] == hidden[1]
-
-
-def another_leader(line, sides, kafkas, ours):
-    """When a leader is gone, the next is the first in a hash map of ids that are random."""
-    return any(what.startswith("JoinGroup") for _, what, _ in kafkas) and same_without(("Leader", "Members"), kafkas, ours)
-
-
-def other_shares(line, sides, kafkas, ours):
-    """Who comes first has its share first, and classic members of a consumer group have ids that are random. To who joins with
-    an expression that is not resolved, or with no topics, Apache Kafka's range assignor may give what others subscribe to:
-    it takes for granted then that all subscribe to the same."""
-    return any(side.is_left_to_chance() for side in sides) and \
-        same_without(("Assignment", "TargetAssignment", "MemberAssignment"), kafkas, ours)
-
-
-# What makes the brokers' states differ from there on: the rest of the sequence says nothing.
-ENDS = (another_leader, other_shares, upgrade_that_fails)
 
 
 class Difference:
