@@ -1,8 +1,6 @@
 /* Rule: what is committed is fetched, in every version, across restarts and kills; where an error stands is as the
  * version has it (trap B076); who may not is told so with Kafka's codes; the coordinators' topic is made when somebody
- * asks.
- *
- */
+ * asks. */
 #include <stdio.h>
 #include <string.h>
 
