@@ -33,6 +33,8 @@ enum {
     GROUP_ENTRIES_MAX = 64 * 1024, /* of one question that a coordinator decides in one step: members that leave or get
                                       their share, protocols of one that joins, offsets to delete: some milliseconds.
                                       Refused beyond: no group is as large */
+    LOG_DIRS_TURN_ENTRIES = 4096, /* topics and partitions that DescribeLogDirs names, looked for in one turn of a home:
+                                     some 0.2 ms */
     LOG_DIRS_PART_BYTES_MAX = 64 * 1024 * 1024, /* that one home tells of its partitions: a million of them; the
                                                    connection is closed */
     FETCH_RESULT_BYTES_MAX = 4 * 1024 * 1024,   /* that one home copies for a fetch; the rest are file ranges, and what

@@ -24,6 +24,7 @@ struct part {
     struct arena arena; /* the home's until the part is back, then the request's */
     struct held *held;
     uint32_t count, room;
+    uint32_t topic, place; /* of what is asked, told next */
     enum err err;
     struct outbox_message message; /* there */
     struct loop_task task;         /* and back */
@@ -111,31 +112,31 @@ static enum err tell_all(struct part *part)
     return err;
 }
 
-static enum err tell_topic(struct part *part, const struct describable_log_dir_topic *asked)
-{
-    struct shard *home = part->home;
-    const struct image_topic *topic = home->image == NULL ? NULL : image_topic_by_name(home->image, asked->topic);
-    enum err err = ERR_OK;
-
-    for (uint32_t i = 0; topic != NULL && err == ERR_OK && i < asked->partitions_count; i++) {
-        const struct hosted *hosted = shard_hosted(home, topic->id, asked->partitions[i]);
-
-        if (hosted != NULL)
-            err = tell(part, hosted);
-    }
-    return err;
-}
-
-static enum err tell_asked(struct part *part)
+/* The next of what is asked, as much as one turn may take. False: there is more. */
+static bool tell_some(struct part *part)
 {
     const struct describe_log_dirs_request *in = part->inquiry->in;
-    enum err err = ERR_OK;
+    struct shard *home = part->home;
+    uint32_t left = LOG_DIRS_TURN_ENTRIES;
 
-    if (in->topics == NULL)
-        return tell_all(part);
-    for (uint32_t i = 0; err == ERR_OK && i < in->topics_count; i++)
-        err = tell_topic(part, &in->topics[i]);
-    return err;
+    for (; part->err == ERR_OK && part->topic < in->topics_count; part->topic++, part->place = 0) {
+        const struct describable_log_dir_topic *asked = &in->topics[part->topic];
+        const struct image_topic *topic = NULL;
+
+        if (left < 2) /* the topic, and something of it */
+            return false;
+        left--;
+        topic = home->image == NULL ? NULL : image_topic_by_name(home->image, asked->topic);
+        for (; topic != NULL && part->err == ERR_OK && part->place < asked->partitions_count; part->place++) {
+            const struct hosted *hosted = shard_hosted(home, topic->id, asked->partitions[part->place]);
+
+            if (left-- == 0)
+                return false;
+            if (hosted != NULL)
+                part->err = tell(part, hosted);
+        }
+    }
+    return true;
 }
 
 /* ---- the reply ---- */
@@ -293,7 +294,12 @@ static void part_there(struct loop_task *task)
 {
     struct part *part = LIST_ENTRY(task, struct part, message.task);
 
-    part->err = tell_asked(part);
+    if (part->inquiry->in->topics == NULL) {
+        part->err = tell_all(part);
+    } else if (!tell_some(part)) {
+        loop_post(part->home->loop, &part->message.task);
+        return;
+    }
     part->task.run = part_back;
     loop_post(part->inquiry->request->shard->loop, &part->task);
 }

@@ -132,6 +132,49 @@ START_TEST(only_what_is_asked_is_told_and_once)
 END_TEST
 
 /* The directory that a partition of topic lives in. */
+/* Much is looked for in several turns: topics that are not there, and partitions over and over. */
+START_TEST(much_that_is_asked_is_told_once)
+{
+    enum { NAMED = 3 * LOG_DIRS_TURN_ENTRIES + 1 };
+
+    static int32_t partitions[NAMED];
+    static struct describable_log_dir_topic topics[NAMED];
+    struct describe_log_dirs_request request;
+    struct describe_log_dirs_response *response = NULL;
+    struct node_call call;
+
+    begin(7, 2);
+    (void)node_create_topic(&world, "a", 3, NULL);
+    node_world_pass(&world, 1000);
+    for (int32_t i = 0; i < NAMED; i++) {
+        partitions[i] = i == NAMED - 1 ? 2 : i % 2;
+        describable_log_dir_topic_init(&topics[i]);
+        topics[i].topic = BYTES_LITERAL("missing");
+        topics[i].partitions = partitions;
+    }
+    topics[NAMED - 1].topic = BYTES_LITERAL("a");
+    topics[NAMED - 1].partitions_count = NAMED;
+    describe_log_dirs_request_init(&request);
+    request.topics = topics;
+    for (uint32_t count = NAMED; count > 0; count -= NAMED - 1) { /* behind all others, and alone */
+        uint32_t found = 0;
+
+        request.topics_count = count;
+        request.topics = count == 1 ? &topics[NAMED - 1] : topics;
+        response = describe(&request, &call);
+        ck_assert_ptr_nonnull(response);
+        for (uint32_t i = 0; i < response->results_count; i++)
+            for (uint32_t j = 0; j < response->results[i].topics_count; j++)
+                found += response->results[i].topics[j].partitions_count;
+        ck_assert_uint_eq(found, 3);
+        node_call_end(&call);
+        if (count == 1)
+            break;
+    }
+    node_world_end(&world);
+}
+END_TEST
+
 static uint32_t dir_of(struct uuid topic, int32_t index)
 {
     struct shard *home = shard_home(world.node.broker, topic, index);
@@ -367,4 +410,4 @@ END_TEST
 RUN_TESTS("broker/log_dirs", a_start_without_a_directory, without_the_directory_of_the_metadata_the_node_ends,
           a_failed_directory_leaves_the_others_serving, a_failed_directory_is_told_of_until_the_controller_knows,
           a_place_is_told_until_the_controller_knows, a_directory_that_fails_in_the_start_is_told_of,
-          new_partitions_go_where_the_fewest_are, only_what_is_asked_is_told_and_once)
+          new_partitions_go_where_the_fewest_are, only_what_is_asked_is_told_and_once, much_that_is_asked_is_told_once)
