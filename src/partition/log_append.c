@@ -22,6 +22,7 @@ struct log_append_job {
     struct fs_file *file; /* out; of LOG_JOB_CUT and LOG_JOB_RELIEVE in, a reference */
     /* roll */
     struct segment *sealed;
+    int64_t sync_base; /* of the sealed one, which is synced first; -1: it need not be */
     struct segment_index_tail tail;
     uint8_t *snapshot;
     size_t snapshot_size;
@@ -33,6 +34,27 @@ struct log_append_job {
 };
 
 /* --- jobs --- */
+
+/* Where offsets may be missing, a power cut that keeps the next segment and loses the end of this one would not be
+ * seen: what is acknowledged and what it stands on would have a hole, and the journals nothing to continue. */
+static enum err sealed_sync(const struct log_append_job *job)
+{
+    const struct partition_log *log = job->log;
+    struct fs_file *file = NULL;
+    struct log_path path;
+    enum err err = ERR_OK;
+
+    if (job->sync_base < 0)
+        return ERR_OK;
+    log_path_segment(&path, log->dir, job->sync_base, SEGMENT_LOG);
+    err = fs_open(log->env->fs, path.text, FS_READ | FS_WRITE, &file);
+    if (err != ERR_OK)
+        return err;
+    if (fs_sync(file) != ERR_OK || fs_sync_dir(log->env->fs, log->dir) != ERR_OK)
+        err = ERR_IO;
+    fs_file_drop(file);
+    return err;
+}
 
 static void make_segment(struct log_append_job *job)
 {
@@ -76,7 +98,9 @@ static void append_job_run(struct loop_job *base)
         relieve(job);
         return;
     }
-    make_segment(job);
+    job->err = sealed_sync(job);
+    if (job->err == ERR_OK)
+        make_segment(job);
     if (job->err == ERR_OK && job->kind == LOG_JOB_ROLL) {
         /* Neither has to succeed: indexes and producers can be had from the batches. */
         if (job->tail.bytes != NULL)
@@ -205,6 +229,7 @@ static enum err segment_make(struct partition_log *log, int64_t base_offset, boo
     job->for_append = for_append;
     job->sync_topic_id = log->topic_id_unsynced;
     job->snapshot_old = -1;
+    job->sync_base = -1;
     job->made = mem_alloc(sizeof(*job->made));
     if (job->made == NULL) {
         err = ERR_NOMEM;
@@ -217,6 +242,8 @@ static enum err segment_make(struct partition_log *log, int64_t base_offset, boo
             segment_seal_times(last);
         last->settled = false;
         job->sealed = last;
+        if (log_gaps_are_allowed(log, last->base_offset))
+            job->sync_base = last->base_offset;
         if (log->snapshot_offset >= 0 && !log_is_segment_base(log, log->snapshot_offset))
             job->snapshot_old = log->snapshot_offset;
         /* Where another job has them in hand, the next sync writes what is missing. */

@@ -133,6 +133,36 @@ START_TEST(a_gap_between_segments_ends_the_log)
 }
 END_TEST
 
+/* Where a log is compacted a gap between segments tells nothing: so a segment is on the disk before the next one
+ * begins, and a power cut leaves all up to some end, whatever it keeps. */
+START_TEST(a_compacted_log_has_no_gap_after_a_power_cut)
+{
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct partition_log *log = NULL;
+
+        world_begin(&world, seed);
+        world.spec.config.segment_bytes = 520;
+        world.spec.config.cleanup_compact = true;
+        log = world_log(&world);
+        fill(log, 10);
+        world_crash(&world, log, true);
+        log = world_log(&world);
+        for (int64_t at = 0; at < partition_log_end_offset(log); at++) {
+            struct batch_header header;
+            uint8_t *data = NULL;
+            size_t size = 0;
+
+            ck_assert_int_eq(world_read(&world, log, at, at + 1, 1, true, &data, &size), ERR_OK);
+            ck_assert_int_eq(batch_peek(bytes_of(data, size), &header, NULL), ERR_OK);
+            ck_assert_int_eq(header.base_offset, at);
+            mem_free(data);
+        }
+        world_close(&world, log);
+        world_end(&world);
+    }
+}
+END_TEST
+
 /* What lies below the recovery point is believed, and not read. */
 START_TEST(only_above_the_recovery_point)
 {
@@ -402,7 +432,7 @@ START_TEST(old_messages_are_not_cut)
 END_TEST
 
 RUN_TESTS("log_recovery", whole_log_stays, torn_tail_is_cut, zeroes_are_cut, any_flipped_bit_cuts_there,
-          later_segments_go, a_gap_between_segments_ends_the_log, only_above_the_recovery_point, only_behind_the_anchor,
-          an_anchor_keeps_its_entries, a_clean_stop_syncs_what_was_written_earlier,
-          the_recovery_point_is_no_start_that_is_not_synced, indexes_come_back, epochs_come_back,
-          an_empty_file_of_epochs_tells_nothing, old_messages_are_not_cut)
+          later_segments_go, a_gap_between_segments_ends_the_log, a_compacted_log_has_no_gap_after_a_power_cut,
+          only_above_the_recovery_point, only_behind_the_anchor, an_anchor_keeps_its_entries,
+          a_clean_stop_syncs_what_was_written_earlier, the_recovery_point_is_no_start_that_is_not_synced,
+          indexes_come_back, epochs_come_back, an_empty_file_of_epochs_tells_nothing, old_messages_are_not_cut)

@@ -211,6 +211,7 @@ static void act(struct sim_event *event)
 static void configure(struct sim_node *node, bool synced)
 {
     sim_node_set(node, "offsets.topic.num.partitions=3");
+    sim_node_set(node, "log.roll.ms=2000");
     sim_node_set(node, "log.cleaner.backoff.ms=500");
     sim_node_set(node, "group.initial.rebalance.delay.ms=200");
     sim_node_set(node, "group.consumer.min.session.timeout.ms=6000");
@@ -219,8 +220,6 @@ static void configure(struct sim_node *node, bool synced)
     sim_node_set(node, "group.consumer.heartbeat.interval.ms=500");
     if (synced) /* __consumer_offsets goes by what the node says */
         sim_node_set(node, "log.flush.interval.messages=1");
-    else /* a power cut may lose the end of a segment behind which there is another, where a topic is compacted */
-        sim_node_set(node, "log.roll.ms=2000");
 }
 
 void node_groups_init(struct node_groups *all, struct sim *sim, struct sim_node *node, bool synced)
