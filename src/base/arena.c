@@ -26,6 +26,12 @@ static uint8_t *room_of(struct arena_block *block)
     return (uint8_t *)(block + 1);
 }
 
+static void *refuse(struct arena *arena)
+{
+    arena->over_limit = true;
+    return NULL;
+}
+
 static struct arena_block *block_add(struct arena *arena, size_t want)
 {
     size_t size = arena->blocks == NULL ? BLOCK_BYTES_FIRST : arena->blocks->size * 2;
@@ -38,7 +44,7 @@ static struct arena_block *block_add(struct arena *arena, size_t want)
     if (size < want)
         size = want;
     if (size > arena->limit_bytes - arena->held_bytes)
-        return NULL;
+        return refuse(arena);
     block = mem_alloc(sizeof(*block) + size);
     if (block == NULL)
         return NULL;
@@ -79,7 +85,7 @@ void *arena_alloc(struct arena *arena, size_t size)
     uint8_t *at = NULL;
 
     if (size > SIZE_MAX / 2)
-        return NULL;
+        return refuse(arena);
     aligned = size == 0 ? ALIGN_BYTES : (size + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
     if (block == NULL || block->size - block->used < aligned)
         block = block_add(arena, aligned);
@@ -96,7 +102,7 @@ void *arena_array(struct arena *arena, size_t count, size_t size)
 {
     assert(size > 0);
     if (count > SIZE_MAX / 2 / size)
-        return NULL;
+        return refuse(arena);
     return arena_alloc(arena, count * size);
 }
 

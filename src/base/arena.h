@@ -8,6 +8,7 @@
 #ifndef OTTLA_BASE_ARENA_H
 #define OTTLA_BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,7 @@ struct arena {
     size_t used_bytes;          /* handed out, with alignment */
     size_t held_bytes;          /* taken from the heap */
     size_t limit_bytes;         /* held_bytes never passes it */
+    bool over_limit;            /* something was refused for the limit's sake, not for want of memory */
 };
 
 /* Nothing is taken from the heap before the first allocation. */

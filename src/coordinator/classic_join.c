@@ -115,10 +115,21 @@ static void wait_to_join(struct classic_member *member, struct step *step, struc
     member->classic->joining_count++;
 }
 
+/* The step is this request's alone, and what it has written of a group that begins, or becomes a classic one, is half.
+ */
 static void fail(struct step *step, struct group_op *op, enum err err)
 {
+    step_fail(step, 0, err);
     op->op.err = err;
     step_answer(step, &op->op);
+}
+
+/* What is done already cannot be undone, written or not. */
+static void fail_halfway(struct step *step, struct group_op *op, enum err err)
+{
+    if (step->err == ERR_OK)
+        step->err = err;
+    fail(step, op, err);
 }
 
 /* ---- who comes ---- */
@@ -189,21 +200,19 @@ static void add_member(struct classic_group *classic, struct step *step, struct 
     classic_rebalance(classic, step, &cause);
 }
 
-/* What it says this time counts from now on, and it waits. False: no memory, answered. */
-static bool update_member(struct classic_member *member, struct step *step, struct group_op *op,
-                          const struct classic_protocol *protocols)
+/* What it says this time counts from now on, and it waits. ERR_NOMEM: nothing has changed. */
+static enum err update_member(struct classic_member *member, struct step *step, struct group_op *op,
+                              const struct classic_protocol *protocols)
 {
     const struct join_group_request *in = op->request;
     enum err err = classic_member_set_protocols(member, protocols, in->protocols_count);
 
-    if (err != ERR_OK) {
-        fail(step, op, err);
-        return false;
-    }
+    if (err != ERR_OK)
+        return err;
     member->rebalance_timeout_ms = classic_join_rebalance_ms(op);
     member->session_timeout_ms = in->session_timeout_ms;
     wait_to_join(member, step, op);
-    return true;
+    return ERR_OK;
 }
 
 /* "client-a-6c84fb90-12c4-11e1-840d-7b25c5ee775a": clients and tools show it, so it looks like Kafka's. */
@@ -234,14 +243,15 @@ static void replace_static(struct classic_group *classic, struct step *step, str
     classic_refuse_join(member, step, ERR_FENCED_INSTANCE_ID, member->id);
     (void)classic_answer_sync(member, step, ERR_FENCED_INSTANCE_ID);
     err = classic_member_rename(member, id);
+    if (err == ERR_OK) {
+        member->is_new = false;
+        classic_session_start(member, step, in->session_timeout_ms);
+        err = update_member(member, step, op, protocols);
+    }
     if (err != ERR_OK) {
-        fail(step, op, err);
+        fail_halfway(step, op, err);
         return;
     }
-    member->is_new = false;
-    classic_session_start(member, step, in->session_timeout_ms);
-    if (!update_member(member, step, op, protocols))
-        return;
     cause = cause_of(CAUSE_REPLACED, member, op);
     if (classic->state != CLASSIC_STABLE || !bytes_equal(classic_select_protocol(classic), classic->protocol)) {
         classic_rebalance(classic, step, &cause);
@@ -260,8 +270,10 @@ static void replace_static(struct classic_group *classic, struct step *step, str
     if (err == ERR_OK)
         err = op->version >= JOIN_SKIP_ASSIGNMENT_SINCE ? fill(member, op, leader_id(classic), led, led)
                                                         : fill(member, op, leader_before, false, false);
-    op->op.err = err;
-    step_answer(step, &op->op);
+    if (err != ERR_OK)
+        fail_halfway(step, op, err);
+    else
+        step_answer(step, &op->op);
 }
 
 static void join_new(struct classic_group *classic, struct step *step, struct group_op *op,
@@ -299,8 +311,11 @@ static void rejoin(struct classic_member *member, struct step *step, struct grou
                    const struct classic_protocol *protocols)
 {
     struct rebalance_cause cause = cause_of(CAUSE_REJOINED, member, op);
+    enum err err = update_member(member, step, op, protocols);
 
-    if (update_member(member, step, op, protocols))
+    if (err != ERR_OK)
+        fail(step, op, err);
+    else
         classic_rebalance(member->classic, step, &cause);
 }
 

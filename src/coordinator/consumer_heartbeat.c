@@ -73,6 +73,11 @@ static bool refuse_group(struct beat *beat)
     err = consumer_upgrade_refusal(group, who->step, &why);
     if (err == ERR_OK)
         return false;
+    if (err == ERR_NOMEM) {
+        who->op->op.err = err;
+        step_answer(who->step, &who->op->op);
+        return true;
+    }
     if (who->groups->log != NULL)
         log_line_rated(who->groups->log, &who->groups->lines, LOG_WARN,
                        "group %.*s stays a classic one, a consumer cannot join it: %s", BYTES_PRINTF(group->id), why);

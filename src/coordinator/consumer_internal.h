@@ -328,7 +328,7 @@ MUST_CHECK enum err consumer_downgrade(struct consumer_group *consumer, struct s
 MUST_CHECK enum err consumer_downgrade_without(struct consumer_group *consumer, struct step *step,
                                                struct consumer_member *const *members, uint32_t count,
                                                struct bytes reason);
-/* Whether a classic group with members can become one of this kind, and why not (constant). */
+/* Whether a classic group with members can become one of this kind, and why not (constant). ERR_NOMEM: nobody knows. */
 MUST_CHECK enum err consumer_upgrade_refusal(const struct group *group, const struct step *step, const char **why);
 /* Members that a group of this kind may have. */
 static inline uint32_t consumer_size_max(const struct groups *groups)

@@ -185,7 +185,11 @@ enum err consumer_upgrade_refusal(const struct group *group, const struct step *
         err = ERR_MESSAGE_TOO_LARGE;
     if (err == ERR_OK)
         err = find_shared(&upgrade, &shared);
+    if (err == ERR_NOMEM && upgrade.arena.over_limit)
+        err = ERR_MESSAGE_TOO_LARGE;
     upgrade_deinit(&upgrade);
+    if (err == ERR_NOMEM) /* now: it may be another the next time */
+        return err;
     if (err == ERR_OK && shared) {
         /* Apache Kafka fails over it (an IllegalStateException of its ConsumerGroup), so the code is its too. */
         *why = "because two of its members have the same partition.";
@@ -193,7 +197,7 @@ enum err consumer_upgrade_refusal(const struct group *group, const struct step *
     }
     if (err == ERR_OK)
         return ERR_OK;
-    if (err == ERR_MESSAGE_TOO_LARGE || err == ERR_NOMEM || err == ERR_LIMIT)
+    if (err == ERR_MESSAGE_TOO_LARGE || err == ERR_LIMIT)
         *why = "because its records would not fit a batch.";
     else if (err == ERR_UNSUPPORTED_VERSION)
         *why = "because an unsupported custom assignor is in use. Please refer to the documentation or switch to a "

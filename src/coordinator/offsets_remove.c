@@ -1,7 +1,6 @@
 /* How offsets go by request: OffsetDelete, and DeleteGroups. */
 #include "coordinator/offsets_remove.h"
 #include "base/clock.h"
-#include "base/mem.h"
 #include "coordinator/classic.h"
 #include "coordinator/consumer.h"
 #include "coordinator/offsets.h"
@@ -158,19 +157,15 @@ bool offsets_group_fits_a_step(const struct group *group)
 
 void offsets_drop_group(struct groups *groups, struct step *step, struct group *group)
 {
-    struct bytes id = bytes_of(mem_copy_text(group->id.data, group->id.size), group->id.size);
+    uint32_t count = groups_count(groups);
     enum err err = ERR_OK;
 
-    if (id.data == NULL)
-        return; /* it is looked at again */
     if (group->kind == GROUP_CONSUMER)
         err = consumer_write_tombstones(group, step);
     else
         err = classic_write_tombstone(group, step);
-    group = group_find(groups, id);
-    if (err == ERR_OK && group != NULL)
-        (void)group_settle(group); /* else the step has failed, and the state with it */
-    mem_free((void *)(uintptr_t)id.data);
+    if (err == ERR_OK && groups_count(groups) == count) /* it did not go with its last tombstone */
+        (void)group_settle(group); /* where err is set the step has failed, and the state with it */
 }
 
 /* Whether there is a step for each of its tombstones, before the first is written: what is refused has lost nothing. */

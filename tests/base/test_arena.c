@@ -62,8 +62,13 @@ START_TEST(huge_counts_are_refused_not_wrapped)
     struct arena arena;
 
     arena_init(&arena, SIZE_MAX / 2);
+    ck_assert(!arena.over_limit);
     ck_assert_ptr_null(arena_array(&arena, SIZE_MAX / 8, 16));
+    ck_assert(arena.over_limit);
+    arena_reset(&arena);
+    ck_assert(!arena.over_limit);
     ck_assert_ptr_null(arena_alloc(&arena, SIZE_MAX));
+    ck_assert(arena.over_limit);
     arena_deinit(&arena);
 }
 END_TEST
@@ -116,6 +121,7 @@ START_TEST(without_memory_the_arena_says_no_and_stays_usable)
     ck_assert_int_eq(arena_copy(&arena, bytes_of(first, 100000), &copy), ERR_NOMEM);
     ck_assert(bytes_equal(copy, BYTES_LITERAL("untouched")));
     ck_assert_ptr_null(arena_printf(&arena, "%*s", 100000, "").data);
+    ck_assert(!arena.over_limit); /* it was not the limit */
     allocations_left = -1;
     for (int i = 0; i < 100; i++)
         ck_assert_uint_eq(first[i], 7);

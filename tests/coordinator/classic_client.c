@@ -11,7 +11,6 @@
 
 enum { REQUESTS_MAX = WORLD_CALLS_MAX, PARTS_MAX = 8, TEXT_BYTES = 256 };
 
-/* Requests are borrowed until they are answered: each test runs in a process of its own, so none is ever freed. */
 static struct kept {
     union {
         struct join_group_request join;
@@ -28,6 +27,11 @@ static struct kept {
     char text[TEXT_BYTES];
 } kept[REQUESTS_MAX];
 static uint32_t kept_count;
+
+void client_forget_requests(void)
+{
+    kept_count = 0;
+}
 
 static struct kept *keep(const struct classic_client *client)
 {
@@ -87,6 +91,8 @@ struct world_call *client_join(struct group_world *world, struct classic_client 
     at->join.reason = bytes_of_text(client->reason);
     at->join.protocols_count = split(at, client->protocols == NULL ? "range=t" : client->protocols);
     at->join.protocols = at->protocols;
+    for (uint32_t i = 0; client->metadata.data != NULL && i < at->join.protocols_count; i++)
+        at->protocols[i].metadata = client->metadata;
     return world_ask(world, client->label, ASK_JOIN_GROUP, version_of(client), group_of(client), &at->join);
 }
 
@@ -124,7 +130,8 @@ struct world_call *client_sync(struct group_world *world, struct classic_client 
     for (uint32_t i = 0; i < count; i++) {
         sync_group_request_assignment_init(&at->assignments[i]);
         at->assignments[i].member_id = bytes_of_text(shares[i].to->id);
-        at->assignments[i].assignment = bytes_of_text(shares[i].bytes);
+        at->assignments[i].assignment =
+            shares[i].assignment.data != NULL ? shares[i].assignment : bytes_of_text(shares[i].bytes);
     }
     at->sync.assignments = at->assignments;
     at->sync.assignments_count = count;

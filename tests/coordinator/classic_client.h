@@ -14,6 +14,7 @@ struct classic_client {
     const char *group;     /* NULL: "g" */
     const char *instance;  /* NULL: a dynamic member */
     const char *protocols; /* "range=topics,sticky=topics": names and bytes; NULL: "range=t" */
+    struct bytes metadata; /* of all protocols, instead of the bytes there; borrowed until the answer */
     const char *type;      /* NULL: "consumer" */
     const char *reason;
     int32_t session_ms;   /* 0: 10000 */
@@ -28,8 +29,11 @@ struct classic_client {
 struct classic_share {
     const struct classic_client *to;
     const char *bytes;
+    struct bytes assignment; /* instead of those; borrowed until the answer */
 };
 
+/* Requests are borrowed until they are answered, and so kept; those of worlds that are closed may go. */
+void client_forget_requests(void);
 struct world_call *client_join(struct group_world *world, struct classic_client *client);
 /* Takes id and generation from an answered JoinGroup. */
 void client_learn(struct classic_client *client, const struct world_call *call);

@@ -59,14 +59,17 @@ struct group_world {
     bool (*may_describe_topic)(const struct group_op *op, struct bytes topic); /* of every question; NULL: all */
     enum err fail;                                                             /* the next record fails with it */
     bool clock_doubted;
-    bool require_stable; /* of the questions asked from here on */
-    size_t arena_bytes;  /* of each question's arena */
-    uint32_t failed;     /* steps that took the state with them */
-    size_t batch_room;   /* of one step, as step_record_bytes counts */
-    size_t batch_used;   /* by this one */
-    int64_t producer_id; /* of the records written from here on; -1 */
+    bool require_stable;          /* of the questions asked from here on */
+    size_t arena_bytes;           /* of each question's arena */
+    uint32_t failed;              /* steps that took the state with them */
+    uint32_t loads;               /* of the records, those that failed too */
+    void (*core_runs)(bool runs); /* told whose memory it is that is asked for now, the core's or not; NULL: nobody */
+    size_t batch_room;            /* of one step, as step_record_bytes counts */
+    size_t batch_used;            /* by this one */
+    int64_t producer_id;          /* of the records written from here on; -1 */
     struct world_record records[WORLD_RECORDS_MAX];
     uint32_t record_count;
+    uint32_t step_from; /* the first record of the step under way */
     struct world_call *calls[WORLD_CALLS_MAX];
     uint32_t call_count;
     struct transcript said;
@@ -85,8 +88,12 @@ struct world_call *world_ask(struct group_world *world, const char *label, enum 
 /* Lets the held answers go. */
 void world_commit(struct group_world *world);
 void world_advance(struct group_world *world, int64_t ms);
-/* Whoever waits is answered ERR_NOT_COORDINATOR; the records make a new core. */
+/* Whoever waits is answered ERR_NOT_COORDINATOR; the records make a new core, at the second try if memory is short. */
 void world_restart(struct group_world *world);
+/* Another core from the records, nothing of which runs: world->groups is its place, and its end groups_free. */
+MUST_CHECK enum err world_replay(struct group_world *world);
+/* The calls from that one on, all answered, are over. */
+void world_forget_calls(struct group_world *world, uint32_t from);
 /* A marker of the producer in the log. */
 void world_marker(struct group_world *world, int64_t producer_id, bool committed);
 void world_say(struct group_world *world, const char *text);
