@@ -5,9 +5,10 @@
  * Durable  what the group's record holds: classic_replay sets it, and once the group is Stable or Empty memory and
  *          record say the same. In between, while the next generation is being agreed on, its number, leader, protocol
  *          and members are ahead of the record: a restart goes back to the last generation, and whoever joins again
- *          makes the next. All else (who waits, timers, ids handed out, protocols beyond the selected one) is gone
- * after a restart. Always   joining_count members wait in JoinGroup; waiting in SyncGroup is possible in
- * CompletingRebalance alone; each member supports at least one protocol that all others support.
+ *          makes the next. All else is gone after a restart: who waits, timers, ids handed out, protocols beyond the
+ *          selected one.
+ * Always   joining_count members wait in JoinGroup; waiting in SyncGroup is possible in CompletingRebalance alone; each
+ *          member supports at least one protocol that all others support.
  */
 #ifndef OTTLA_COORDINATOR_CLASSIC_INTERNAL_H
 #define OTTLA_COORDINATOR_CLASSIC_INTERNAL_H

@@ -372,14 +372,15 @@ static void next_is_due(struct loop_timer *timer)
 
 /* The loop slept beyond what is due: the machine did, or the process was stopped. Sessions that end meanwhile are those
  * of members whom nobody heard, not of silent ones: their heartbeats wait in the sockets of this loop, in those of
- * another, or for a connection. Each sleep puts off once: not what a tick leaves for the next. */
+ * another, or for a connection. What waited so ends at the window's end, nor does what a tick leaves for the next wait;
+ * what those who were heard are due at later does, if the loop sleeps again. */
 static bool is_put_off(struct state_log *log)
 {
     int64_t now_ns = loop_now_ns(log->logs->loop);
     int64_t due_ns = log->kind->due_ns(log->of_kind);
     int64_t late_ns = now_ns - due_ns;
 
-    if (due_ns <= log->ticked_ns || log->put_off_ns > log->ticked_ns || late_ns <= STATE_LOG_PUNCTUAL_NS)
+    if (due_ns <= log->ticked_ns || due_ns <= log->put_off_ns || late_ns <= STATE_LOG_PUNCTUAL_NS)
         return false;
     log->put_off_ns = now_ns + (late_ns < STATE_LOG_PUT_OFF_NS_MAX ? late_ns : STATE_LOG_PUT_OFF_NS_MAX);
     return true;
@@ -398,7 +399,8 @@ static void is_due(struct loop_timer *timer)
 }
 
 /* A turn of a loop has its sockets and its mail before its timers: whoever asks a moment after a session's end would
- * still find the member. Not where the loop slept: a heartbeat that waits there may be older than the session's end.
+ * still find the member. Not where the loop slept: a heartbeat that waits there may be older than the session's end;
+ * nor while everybody is being heard because of it.
  * Once a turn: what a tick leaves for later is not done sooner because many ask. */
 static bool is_due_before_who_asks(const struct state_log *log)
 {
@@ -406,6 +408,7 @@ static bool is_due_before_who_asks(const struct state_log *log)
     int64_t due_ns = log->kind->due_ns(log->of_kind);
 
     return due_ns <= now_ns && now_ns - due_ns <= STATE_LOG_PUNCTUAL_NS && log->ticked_ns != now_ns &&
+           now_ns >= log->put_off_ns &&
            (log->logs->asked_ns != now_ns || log->logs->asked_ticks < STATE_LOG_ASKED_TICKS_MAX);
 }
 

@@ -230,9 +230,13 @@ static void take_assignment(struct stubborn *member, const struct consumer_group
     member->owned[0] = '\0';
     for (uint32_t i = 0; i < given->topic_partitions_count; i++)
         for (uint32_t j = 0; j < given->topic_partitions[i].partitions_count; j++) {
-            size += (size_t)snprintf(member->owned + size, sizeof(member->owned) - size, j == 0 ? "%s%d:%d" : ",%3$d",
-                                     i == 0 ? "" : ";", given->topic_partitions[i].topic_id.bytes[UUID_BYTES - 1],
-                                     given->topic_partitions[i].partitions[j]);
+            char *at = member->owned + size;
+            size_t room = sizeof(member->owned) - size;
+            int32_t partition = given->topic_partitions[i].partitions[j];
+            int topic = given->topic_partitions[i].topic_id.bytes[UUID_BYTES - 1];
+
+            size += (size_t)(j == 0 ? snprintf(at, room, "%s%d:%d", i == 0 ? "" : ";", topic, partition)
+                                    : snprintf(at, room, ",%d", partition));
             ck_assert_uint_lt(size, sizeof(member->owned));
         }
 }

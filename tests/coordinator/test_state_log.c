@@ -626,6 +626,55 @@ START_TEST(who_slept_hears_everybody_first)
 }
 END_TEST
 
+/* Who was heard is due later: nothing has ticked when the loop sleeps again, and then all are heard again first. */
+START_TEST(who_sleeps_twice_hears_everybody_twice)
+{
+    struct toy_op renewed[] = {{.count = 1, .value = 1}, {.count = 1, .value = 1}};
+    struct toy_op asked[] = {{.count = 1, .value = 1}, {.count = 1, .value = 1}};
+
+    begin(12);
+    open_all();
+    run_until_active();
+    for (int i = 0; i < 2; i++) {
+        toy->due_ns = world.sim.mono_ns + 2 * (int64_t)STATE_LOG_PUT_OFF_NS_MAX;
+        ask(&renewed[i]);
+        world.sim.mono_ns += 10 * (int64_t)STATE_LOG_PUT_OFF_NS_MAX;
+        ask(&asked[i]);
+        ck_assert_uint_eq(asked[i].ticks_seen, 0);
+        world_pass(&world, 1000000);
+        ck_assert_uint_eq(toy->ticks, 0);
+    }
+    world_pass(&world, STATE_LOG_PUT_OFF_NS_MAX);
+    ck_assert_uint_eq(toy->ticks, 1);
+    end();
+}
+END_TEST
+
+/* What comes due while everybody is being heard waits as well, whoever asks a moment after. */
+START_TEST(who_asks_meanwhile_ends_nothing)
+{
+    struct toy_op op = {.count = 1, .value = 1}, more = op;
+
+    begin(13);
+    open_all();
+    run_until_active();
+    toy->due_ns = world.sim.mono_ns + 1;
+    ask(&op);
+    world.sim.mono_ns += 10 * (int64_t)STATE_LOG_PUT_OFF_NS_MAX;
+    world_pass(&world, 1000000);
+    toy->due_ns = world.sim.mono_ns + 100000000;
+    op.done = 0;
+    ask(&op);
+    world_pass(&world, 100000000 + STATE_LOG_PUNCTUAL_NS / 2);
+    ask(&more);
+    ck_assert_uint_eq(more.ticks_seen, 0);
+    ck_assert_uint_eq(toy->ticks, 0);
+    world_pass(&world, STATE_LOG_PUT_OFF_NS_MAX);
+    ck_assert_uint_eq(toy->ticks, 1);
+    end();
+}
+END_TEST
+
 /* A state that is due once, or again in the very next turn, for ever, and notes when it had its tick. */
 struct alarm {
     struct state_log *log;
@@ -1185,6 +1234,7 @@ RUN_TESTS("state_log", what_is_answered_is_read_again, one_turn_is_one_batch, li
           steps_are_whole_in_a_batch, a_step_too_large_fails_alone, failures_long_ago_are_forgotten,
           a_failed_append_loads_anew, late_commits_are_told, unknown_versions_fail_the_load, time_passes,
           ticks_take_turns, nobody_is_kept_from_a_turn, so_many_tick_because_somebody_asks,
-          what_is_due_comes_before_who_asks, who_slept_hears_everybody_first, transactions_and_codecs_are_replayed,
-          steps_in_transactions, a_long_log_is_loaded_in_turns, closing_answers_everybody, the_partition_goes,
-          a_bound_of_pending_bytes, whatever_dies, whatever_fails_once)
+          what_is_due_comes_before_who_asks, who_slept_hears_everybody_first, who_sleeps_twice_hears_everybody_twice,
+          who_asks_meanwhile_ends_nothing, transactions_and_codecs_are_replayed, steps_in_transactions,
+          a_long_log_is_loaded_in_turns, closing_answers_everybody, the_partition_goes, a_bound_of_pending_bytes,
+          whatever_dies, whatever_fails_once)
