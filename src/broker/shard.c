@@ -420,7 +420,7 @@ static void publish(struct metadata_listener *listener, struct image *image, con
             follow_topic(shard, delta->topics[i].before, delta->topics[i].after);
     if (!shard->stopping)
         shard_follow_configs(shard, delta, is_home, before == NULL);
-    if (is_home && !shard->stopping)
-        group_coordinators_publish(shard, delta);
+    if ((is_home || shard == broker_aside(shard->broker)) && !shard->stopping)
+        group_coordinators_publish(shard, delta); /* aside there are none, but their settings count for its requests */
     run_parked(shard);
 }

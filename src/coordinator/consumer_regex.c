@@ -11,7 +11,6 @@ enum {
     COMPILE_BYTES = 16,                 /* of an expression, to compile for a cost of 1 */
     RIGHTS_TOPICS_MAX = 4096,           /* that are looked through for rights within a heartbeat: some 200 us */
     TASK_BYTES_MAX = 256 * 1024 * 1024, /* of names that match */
-    EPOCH_BYTES = 512,                  /* the record of a new epoch, beside the group's id */
 };
 
 /* One expression on its way. */
@@ -158,7 +157,7 @@ static enum err write_all(struct consumer_group *consumer, struct step *step, st
     while (task->written < task->count && err == ERR_OK) {
         written.more = task->written > from;
         err = write_expression(consumer, step, task, &task->all[task->written],
-                               reserved + EPOCH_BYTES + consumer->group->id.size, &written);
+                               reserved + consumer_epoch_bytes(consumer), &written);
         if (written.more)
             break;
         task->written++;

@@ -345,6 +345,7 @@ static void tick(void *state, struct step *step, void *argument)
     struct state_log *log = argument;
 
     log->ticked_ns = step->now_ns;
+    log->put_offs = 0;
     log->kind->tick(state, step);
 }
 
@@ -372,16 +373,19 @@ static void next_is_due(struct loop_timer *timer)
 
 /* The loop slept beyond what is due: the machine did, or the process was stopped. Sessions that end meanwhile are those
  * of members whom nobody heard, not of silent ones: their heartbeats wait in the sockets of this loop, in those of
- * another, or for a connection. What waited so ends at the window's end, nor does what a tick leaves for the next wait;
- * what those who were heard are due at later does, if the loop sleeps again. */
+ * another, or for a connection. If it sleeps again before all are heard, they wait again; not for ever, as a loop that
+ * is late in each turn is overloaded. What a tick left for the next has waited. */
 static bool is_put_off(struct state_log *log)
 {
     int64_t now_ns = loop_now_ns(log->logs->loop);
     int64_t due_ns = log->kind->due_ns(log->of_kind);
-    int64_t late_ns = now_ns - due_ns;
+    int64_t late_ns = now_ns - (due_ns < log->put_off_ns ? log->put_off_ns : due_ns);
 
-    if (due_ns <= log->ticked_ns || due_ns <= log->put_off_ns || late_ns <= STATE_LOG_PUNCTUAL_NS)
+    if (due_ns > log->put_off_ns)
+        log->put_offs = 0;
+    if (due_ns <= log->ticked_ns + 1 || log->put_offs == STATE_LOG_PUT_OFFS_MAX || late_ns <= STATE_LOG_PUNCTUAL_NS)
         return false;
+    log->put_offs++;
     log->put_off_ns = now_ns + (late_ns < STATE_LOG_PUT_OFF_NS_MAX ? late_ns : STATE_LOG_PUT_OFF_NS_MAX);
     return true;
 }

@@ -41,6 +41,7 @@ enum {
     /* For as long as we are late, so much at most: by then other loops have passed on what they had in their sockets,
      * and clients that gave their connections up are back (Kafka's wait a second, reconnect.backoff.max.ms). */
     STATE_LOG_PUT_OFF_NS_MAX = 2 * 1000 * 1000 * 1000,
+    STATE_LOG_PUT_OFFS_MAX = 4, /* of the same: a loop that is late again each time is overloaded, it does not sleep */
     STATE_LOG_RETRY_MS_MIN = 100,   /* of a load after the first failure was tried at once; doubled up to the next */
     STATE_LOG_RETRY_MS_MAX = 10000, /* a state that served as long begins anew with the first */
 };

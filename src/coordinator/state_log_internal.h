@@ -75,7 +75,8 @@ struct state_log {
     struct loop_timer due_timer;
     struct list_node due_node; /* logs->due: the timer has fired */
     int64_t ticked_ns;         /* the turn of the last tick */
-    int64_t put_off_ns;        /* beyond that: until then what is due waits, because we slept */
+    int64_t put_off_ns;        /* until then what is due waits, because we slept */
+    uint32_t put_offs;         /* since the last tick */
     struct loop_timer retry_timer;
     int64_t retry_ms;        /* before the next load */
     int64_t active_ns;       /* when the state was loaded */

@@ -32,12 +32,26 @@ static enum err file_open(struct adding *adding, int64_t base_offset, int flags)
     return fs_open(log->env->fs, path.text, FS_READ | FS_WRITE | flags, &adding->file);
 }
 
+static enum err last_sync(struct adding *adding, const struct segment *last)
+{
+    const struct partition_log *log = adding->log;
+    enum err err = adding->file == NULL ? file_open(adding, last->base_offset, 0) : ERR_OK;
+
+    if (err == ERR_OK)
+        err = fs_sync(adding->file);
+    return err == ERR_OK ? fs_sync_dir(log->env->fs, log->dir) : err;
+}
+
 static enum err segment_begin(struct adding *adding, int64_t base_offset)
 {
     struct partition_log *log = adding->log;
+    const struct segment *last = log_last_segment(log);
     struct segment *segment = NULL;
     enum err err = log_segments_room_make(log);
 
+    /* As where a log is appended to (log_append.c, sealed_sync): what the next power cut takes of it must be missed. */
+    if (err == ERR_OK && last != NULL && log_gaps_are_allowed(log, last->base_offset))
+        err = last_sync(adding, last);
     if (err == ERR_OK)
         err = file_open(adding, base_offset, FS_CREATE | FS_TRUNCATE);
     if (err != ERR_OK)

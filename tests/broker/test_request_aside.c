@@ -8,6 +8,8 @@
 #include "broker/broker_internal.h"
 #include "broker/request_aside.h"
 #include "node_world.h"
+#include "protocol/gen/consumer_group_describe.h"
+#include "protocol/gen/consumer_group_heartbeat.h"
 #include "protocol/gen/describe_cluster.h"
 #include "protocol/gen/describe_groups.h"
 #include "protocol/gen/list_offsets.h"
@@ -144,6 +146,44 @@ START_TEST(the_order_of_a_connection_is_kept)
         node_call_end(&other);
         end();
     }
+}
+END_TEST
+
+/* What the cluster has agreed on, and the metadata say after the start, is known aside too. */
+START_TEST(a_feature_is_known_aside)
+{
+    static struct bytes texts[MANY];
+    struct consumer_group_heartbeat_request beat;
+    struct consumer_group_heartbeat_request_topic_partitions owned[1];
+    struct consumer_group_describe_request describe;
+    struct consumer_group_describe_response *described = NULL;
+    struct node_call call;
+
+    begin(3);
+    node_find_coordinator(&world, "g");
+    node_world_pass(&world, 100);
+    used_before = budget_used();
+    for (uint32_t i = 0; i < MANY; i++)
+        texts[i] = bytes_of_text(names[i]);
+    consumer_group_heartbeat_request_init(&beat);
+    beat.group_id = BYTES_LITERAL("g");
+    beat.member_id = BYTES_LITERAL("m");
+    beat.rebalance_timeout_ms = 60000;
+    beat.subscribed_topic_names = texts;
+    beat.subscribed_topic_names_count = MANY;
+    beat.topic_partitions = owned;
+    ck_assert_int_eq(
+        ((struct consumer_group_heartbeat_response *)ASK(consumer_group_heartbeat, 1, &beat, 1, &call))->error_code, 0);
+    node_call_end(&call);
+    consumer_group_describe_request_init(&describe);
+    describe.group_ids = texts;
+    describe.group_ids_count = MANY;
+    described = ASK(consumer_group_describe, 1, &describe, 1, &call);
+    for (uint32_t i = 0; i < MANY; i++)
+        ck_assert_int_eq(described->groups[i].error_code, err_wire(ERR_GROUP_ID_NOT_FOUND));
+    node_call_end(&call);
+    ck_assert_uint_eq(seen.aside, seen.asked);
+    end();
 }
 END_TEST
 
@@ -393,6 +433,6 @@ START_TEST(what_overlaps_is_bounded)
 END_TEST
 
 RUN_TESTS("broker/request_aside", the_last_that_fits_into_a_turn_stays, the_order_of_a_connection_is_kept,
-          homes_are_asked_from_aside, a_session_that_was_begun_aside_goes_on,
+          a_feature_is_known_aside, homes_are_asked_from_aside, a_session_that_was_begun_aside_goes_on,
           what_waits_aside_is_given_up_with_its_client, a_stop_waits_for_what_is_aside, bad_bytes_are_found_aside,
           a_header_of_tagged_fields_has_an_end, what_overlaps_is_bounded)

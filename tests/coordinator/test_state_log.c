@@ -650,6 +650,28 @@ START_TEST(who_sleeps_twice_hears_everybody_twice)
 }
 END_TEST
 
+/* Somebody is silent, and the loop sleeps again before all are heard: they wait again, STATE_LOG_PUT_OFFS_MAX times. */
+START_TEST(a_loop_that_is_always_late_ends_what_is_due)
+{
+    struct toy_op op = {.count = 1, .value = 1};
+
+    begin(14);
+    open_all();
+    run_until_active();
+    toy->due_ns = world.sim.mono_ns + 1;
+    ask(&op);
+    for (int i = 0; i < STATE_LOG_PUT_OFFS_MAX; i++) {
+        world.sim.mono_ns += 10 * (int64_t)STATE_LOG_PUT_OFF_NS_MAX;
+        world_pass(&world, 1000000);
+        ck_assert_uint_eq(toy->ticks, 0);
+    }
+    world.sim.mono_ns += 10 * (int64_t)STATE_LOG_PUT_OFF_NS_MAX;
+    world_pass(&world, 1000000);
+    ck_assert_uint_eq(toy->ticks, 1);
+    end();
+}
+END_TEST
+
 /* What comes due while everybody is being heard waits as well, whoever asks a moment after. */
 START_TEST(who_asks_meanwhile_ends_nothing)
 {
@@ -1235,6 +1257,6 @@ RUN_TESTS("state_log", what_is_answered_is_read_again, one_turn_is_one_batch, li
           a_failed_append_loads_anew, late_commits_are_told, unknown_versions_fail_the_load, time_passes,
           ticks_take_turns, nobody_is_kept_from_a_turn, so_many_tick_because_somebody_asks,
           what_is_due_comes_before_who_asks, who_slept_hears_everybody_first, who_sleeps_twice_hears_everybody_twice,
-          who_asks_meanwhile_ends_nothing, transactions_and_codecs_are_replayed, steps_in_transactions,
-          a_long_log_is_loaded_in_turns, closing_answers_everybody, the_partition_goes, a_bound_of_pending_bytes,
-          whatever_dies, whatever_fails_once)
+          a_loop_that_is_always_late_ends_what_is_due, who_asks_meanwhile_ends_nothing,
+          transactions_and_codecs_are_replayed, steps_in_transactions, a_long_log_is_loaded_in_turns,
+          closing_answers_everybody, the_partition_goes, a_bound_of_pending_bytes, whatever_dies, whatever_fails_once)
