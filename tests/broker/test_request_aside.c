@@ -182,7 +182,7 @@ START_TEST(a_feature_is_known_aside)
     for (uint32_t i = 0; i < MANY; i++)
         ck_assert_int_eq(described->groups[i].error_code, err_wire(ERR_GROUP_ID_NOT_FOUND));
     node_call_end(&call);
-    ck_assert_uint_eq(seen.aside, seen.asked);
+    ck_assert_uint_ge(seen.aside, 2 * MANY); /* the topics of the one, the groups of the other */
     end();
 }
 END_TEST

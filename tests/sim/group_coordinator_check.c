@@ -45,13 +45,14 @@ bool group_coordinator_assigned(const struct group_coordinator *coordinator, str
     return false;
 }
 
-/* A generation or an epoch: they go on from one kind of group to the other. */
+/* A generation or an epoch, in a record: they go on from one kind of group to the other. One that the same step takes
+ * back, where a group becomes classic, nobody was told. */
 static void check_number(struct group_numbers *numbers, int32_t number)
 {
-    if (number < numbers->number) {
-        assert(!numbers->had_members);
-        numbers->life++;
-    }
+    if (number >= numbers->number)
+        return;
+    assert(!numbers->had_members);
+    numbers->life++;
     numbers->number = number;
 }
 
@@ -307,6 +308,7 @@ void group_coordinator_check_state(struct group_coordinator *coordinator)
         const struct group *group = numbers->id.data == NULL ? NULL : group_find(coordinator->groups, numbers->id);
 
         check_number(numbers, number_of(group));
+        numbers->number = number_of(group);
         numbers->had_members = group != NULL && group_has_members(group);
         if (group == NULL || group->kind != GROUP_CONSUMER) {
             numbers->was_consumer = false;
