@@ -43,6 +43,7 @@ struct sim_stream {
 
 /* A connection being made: the event, then a task on each side. */
 struct attempt {
+    struct list_node node; /* the network's attempts */
     struct sim_event event;
     struct loop_task connected_task;
     struct sim_host *host;
@@ -332,6 +333,7 @@ static void on_connected(struct loop_task *task)
 
     attempt->connected(attempt->context, attempt->stream == NULL ? NULL : &attempt->stream->stream,
                        attempt->stream == NULL ? ERR_CLOSED : ERR_OK);
+    list_remove(&attempt->node);
     free(attempt);
 }
 
@@ -387,6 +389,8 @@ static enum err sim_connect(struct net *net, struct loop *loop, const struct net
     attempt->address = *address;
     attempt->connected = connected;
     attempt->context = context;
+    list_node_init(&attempt->node);
+    list_add_last(&host->network->attempts, &attempt->node);
     sim_event_add(sim, &attempt->event, sim->mono_ns + delay(sim));
     return ERR_OK;
 }
@@ -400,10 +404,15 @@ static const struct net_ops ops = {
 void sim_network_init(struct sim_network *network, struct sim *sim)
 {
     *network = (struct sim_network){.sim = sim, .next_port = 40000};
+    list_init(&network->attempts);
 }
 
 void sim_network_deinit(struct sim_network *network)
 {
+    struct list_node *node = NULL;
+
+    while ((node = list_take_first(&network->attempts)) != NULL)
+        free(LIST_ENTRY(node, struct attempt, node));
     while (network->streams != NULL)
         stream_free(network->streams);
     while (network->listeners != NULL)

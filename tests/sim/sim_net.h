@@ -8,6 +8,7 @@
 #ifndef OTTLA_TESTS_SIM_NET_H
 #define OTTLA_TESTS_SIM_NET_H
 
+#include "base/list.h"
 #include "base/net.h"
 #include "sim/sim.h"
 
@@ -30,6 +31,7 @@ struct sim_network {
     uint32_t host_count;
     struct net_listener *listeners;
     struct sim_stream *streams; /* all that are not freed yet */
+    struct list attempts;       /* to connect, that nobody has been told the end of */
     uint16_t next_port;
 };
 
