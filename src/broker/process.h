@@ -4,7 +4,8 @@
  *
  * Threads  one reactor each for ottla.reactors loops, one for the controller, one aside for what takes long, one for
  *          the companion if there is one, ottla.io.threads for what may block. The calling thread sleeps in sigwait:
- * SIGTERM and SIGINT stop, SIGUSR1 writes the crash report, and what the loops have to tell it comes as SIGUSR2.
+ *          SIGTERM and SIGINT stop, SIGUSR1 writes the crash report, and what the loops have to tell it comes as
+ *          SIGUSR2.
  */
 #ifndef OTTLA_BROKER_PROCESS_H
 #define OTTLA_BROKER_PROCESS_H

@@ -12,8 +12,9 @@
  *           goes.
  * Memory    a connection has one there at most, with its frame in the budget; what it takes beside is charged to the
  *           budget through the shard aside, until it is freed there.
- * Fairness  one at a time, in the order in which they came, a turn each: a large request waits for other large ones and
- *           for nothing else, no disk either.
+ * Fairness  one at a time, in the order in which they came: a large request waits for other large ones, then for what
+ *           its handler waits for anywhere. A change of the metadata waits for them, too: this shard follows it as all
+ *           others do.
  * Threads   as said at each.
  */
 #ifndef OTTLA_BROKER_REQUEST_ASIDE_H
